@@ -1,0 +1,3 @@
+//! One file for each command: its arguments, and how it calls the libraries and shows what they give.
+
+pub mod theory;

@@ -1,0 +1,30 @@
+//! Exit codes: 0 done, 1 failed, 2 bad usage or input.
+
+use std::process::ExitCode;
+
+/// How a command that ran to its end went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything is as it should be.
+    Done,
+    /// It ran, but what it checked does not hold.
+    Failed,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => ExitCode::SUCCESS,
+            Outcome::Failed => ExitCode::from(1),
+        }
+    }
+}
+
+/// One line on stderr, and the code that goes with the error: 2 where the user can mend it, else 1.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {error:#}");
+    match error.downcast_ref::<zhat::Error>() {
+        Some(zhat::Error::InvalidSetting { .. }) => ExitCode::from(2),
+        _ => ExitCode::from(1),
+    }
+}

@@ -1,0 +1,38 @@
+//! The program `zhat`: arguments in, results to stdout, progress and logs to stderr.
+
+mod commands;
+mod exit;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Estimates unnormalised probability models (energy-based models).
+#[derive(Parser)]
+#[command(name = "zhat", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check every proposition of the paper numerically
+    Theory(commands::theory::Arguments),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => exit::report(&error),
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<exit::Outcome> {
+    match arguments.command {
+        Command::Theory(arguments) => commands::theory::run(&arguments),
+    }
+}

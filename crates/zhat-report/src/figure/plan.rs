@@ -1,0 +1,188 @@
+//! Planning a figure: what its margins depend on, where the frames around the data go, and one canvas or several.
+
+use super::{
+    Aspect, Drawing, Figure, Panel, Series, Stroke,
+    axis::{Axis, Place},
+    canvas,
+    clip::{Frame, Point},
+    font,
+    legend::{Crowding, Legend, Placement},
+    ticks::Tick,
+};
+use crate::error::ReportError;
+
+pub(super) const TICK_TEXT: f64 = 10.5;
+pub(super) const TICK: f64 = 4.5;
+/// The colour bar of a heat map and the gap before it.
+pub(super) const BAR: f64 = 11.0;
+pub(super) const BAR_GAP: f64 = 10.0;
+
+/// All panels in one drawing.
+pub(super) fn together(figure: &Figure) -> Result<Drawing, ReportError> {
+    let (plans, margins) = plan(figure)?;
+    let columns = figure.columns.unwrap_or(plans.len()).clamp(1, plans.len());
+    let width = figure.panel_width * columns as f64;
+    let height = figure.panel_height * plans.len().div_ceil(columns) as f64;
+    let svg = canvas::svg(width, height, |canvas| {
+        for (index, plan) in plans.iter().enumerate() {
+            let across = (index % columns) as f64 * figure.panel_width;
+            let down = (index / columns) as f64 * figure.panel_height;
+            plan.draw(canvas, plan.frame(figure, margins, (across, down)))?;
+        }
+        Ok(())
+    })?;
+    Drawing::from_svg(&svg)
+}
+
+/// Each panel in a drawing of its own.
+pub(super) fn one_by_one(figure: &Figure) -> Result<Vec<Drawing>, ReportError> {
+    let (plans, margins) = plan(figure)?;
+    plans
+        .iter()
+        .map(|plan| {
+            let frame = plan.frame(figure, margins, (0.0, 0.0));
+            Drawing::from_svg(&canvas::svg(figure.panel_width, figure.panel_height, |canvas| {
+                plan.draw(canvas, frame)
+            })?)
+        })
+        .collect()
+}
+
+/// Space above and below the frames, the same for all panels so that they line up.
+#[derive(Clone, Copy)]
+struct Margins {
+    top: f64,
+    bottom: f64,
+}
+
+/// A panel with everything measured that its margins depend on.
+pub(super) struct Plan<'a> {
+    pub panel: &'a Panel,
+    pub x: Axis,
+    pub y: Axis,
+    pub legend: Legend<'a>,
+    /// The width of what stands left of the frame.
+    pub left: f64,
+    right: f64,
+}
+
+fn plan(figure: &Figure) -> Result<(Vec<Plan<'_>>, Margins), ReportError> {
+    if figure.panels.is_empty() {
+        return Err(ReportError::NoPanels);
+    }
+    let any = |test: fn(&Panel) -> bool| figure.panels.iter().any(test);
+    let top = if any(|panel| !panel.title.is_empty()) { 34.0 } else { 14.0 };
+    let axes = if any(|panel| !panel.x_label.is_empty()) { 44.0 } else { 26.0 };
+    let height = figure.panel_height - top - axes;
+    let plans = figure
+        .panels
+        .iter()
+        .map(|panel| Plan::new(panel, height))
+        .collect::<Result<Vec<_>, _>>()?;
+    // A legend below the axes makes the frames lower, which can push another legend out of its corner.
+    let mut margins = Margins { top, bottom: axes + 4.0 };
+    loop {
+        let below = plans
+            .iter()
+            .map(|plan| plan.height_below(plan.frame(figure, margins, (0.0, 0.0))))
+            .fold(4.0, f64::max);
+        if axes + below <= margins.bottom {
+            return Ok((plans, margins));
+        }
+        margins.bottom = axes + below;
+    }
+}
+
+impl<'a> Plan<'a> {
+    fn new(panel: &'a Panel, height: f64) -> Result<Self, ReportError> {
+        panel.series.iter().try_for_each(Series::check)?;
+        let mut right = 16.0;
+        if let Some(density) = &panel.density {
+            density.check(&panel.title)?;
+            right = BAR_GAP + BAR + 5.0 + widest(&density.scale()?.ticks(4)) + 8.0;
+        }
+        let (x, y) = axes(panel)?;
+        let label = if panel.y_label.is_empty() { 4.0 } else { 27.0 };
+        let left = label + widest(&y.ticks(Self::labels_up(height))) + TICK + 5.0;
+        Ok(Self { panel, x, y, legend: Legend::new(panel), left, right })
+    }
+
+    fn frame(&self, figure: &Figure, margins: Margins, (across, down): Point) -> Frame {
+        let left = across + self.left;
+        let top = down + margins.top;
+        // However small the figure, the frame keeps a size.
+        let frame = Frame {
+            left,
+            top,
+            right: (across + figure.panel_width - self.right).max(left + 10.0),
+            bottom: (down + figure.panel_height - margins.bottom).max(top + 10.0),
+        };
+        if self.panel.aspect == Aspect::Free {
+            return frame;
+        }
+        let unit = (frame.width() / self.x.span()).min(frame.height() / self.y.span());
+        let spare = |length: f64, axis: &Axis| (length - unit * axis.span()) / 2.0;
+        let (across, down) = (spare(frame.width(), &self.x), spare(frame.height(), &self.y));
+        Frame {
+            left: frame.left + across,
+            right: frame.right - across,
+            top: frame.top + down,
+            bottom: frame.bottom - down,
+        }
+    }
+
+    /// Where the legend goes.
+    pub fn placement(&self, frame: Frame) -> Placement {
+        let crowding =
+            if self.panel.density.is_some() { Crowding::Everywhere } else { Crowding::Somewhere };
+        self.legend.place(frame, &self.obstacles(frame), crowding)
+    }
+
+    /// The strip for a legend below, from the y axis' label to the frame's right end.
+    pub fn strip(&self, frame: Frame) -> Frame {
+        let labels = if self.panel.x_label.is_empty() { 22.0 } else { 40.0 };
+        Frame { left: frame.left - self.left + 20.0, top: frame.bottom + labels, ..frame }
+    }
+
+    /// How many labels fit beside an axis of this height.
+    pub fn labels_up(height: f64) -> usize {
+        (height / 30.0) as usize
+    }
+
+    fn height_below(&self, frame: Frame) -> f64 {
+        match self.placement(frame) {
+            Placement::Below => self.legend.height_below(self.strip(frame).width()),
+            _ => 0.0,
+        }
+    }
+}
+
+/// The axes of a panel: tight around lines along x, with room everywhere else.
+fn axes(panel: &Panel) -> Result<(Axis, Axis), ReportError> {
+    let points = || panel.series.iter().flat_map(|series| &series.points);
+    let spreads = panel.series.iter().filter_map(|series| series.spread.as_ref());
+    let spread_ends = spreads.flat_map(|spread| spread.lower.iter().chain(&spread.upper)).copied();
+    let scatter = panel
+        .series
+        .iter()
+        .any(|series| series.stroke == Stroke::Absent || series.marker.is_some());
+    let grid = panel.density.as_ref();
+    let x_grid = grid.map(|density| density.x_range);
+    let y_grid = grid.map(|density| density.y_range);
+    let place = |axis| Place { panel: &panel.title, axis };
+
+    let x_limits = panel.x_limits.or(x_grid);
+    let y_limits = panel.y_limits.or(y_grid);
+    let x_padding = if scatter { 0.04 } else { 0.0 };
+    let x =
+        Axis::new(place("x"), panel.x_scale, x_limits, points().map(|point| point.0), x_padding)?;
+    let y_values = points().map(|point| point.1).chain(spread_ends);
+    let y = Axis::new(place("y"), panel.y_scale, y_limits, y_values, 0.05)?;
+    Ok((x, y))
+}
+
+/// The width of the widest label.
+fn widest(ticks: &[Tick]) -> f64 {
+    let labels = ticks.iter().filter_map(|tick| tick.label.as_deref());
+    labels.map(|label| font::width(label, TICK_TEXT)).fold(0.0, f64::max)
+}

@@ -1,0 +1,87 @@
+//! The table of where each arm ended, shown on the terminal and on the page alike.
+
+use crate::{
+    number::rounded,
+    record::Experiment,
+    table::{Align, Table},
+};
+
+/// One row per arm: its last iteration, the quantiles there and, where measured, the acceptance
+/// probabilities; also its runs, if not every arm has as many.
+pub fn final_values(experiment: &Experiment) -> Table {
+    let mut rules: Vec<&String> = Vec::new();
+    for rule in experiment.arms.values().flat_map(|arm| arm.acceptance.keys()) {
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    let mut columns = vec![("arm".to_string(), Align::Left)];
+    columns.extend(
+        ["iteration", "median", "q25", "q75", "worst"].map(|name| (name.to_string(), Align::Right)),
+    );
+    columns.extend(rules.iter().map(|rule| (format!("acceptance {rule}"), Align::Right)));
+
+    let uneven = experiment.arms.values().any(|arm| arm.finished_runs.is_some());
+    if uneven {
+        columns.push(("runs".to_string(), Align::Right));
+    }
+
+    let mut table = Table::new(columns);
+    for (name, arm) in &experiment.arms {
+        let Some((iteration, quantiles)) = arm.curves.last() else {
+            table.row([name.as_str(), "none"]);
+            continue;
+        };
+        let mut cells = vec![name.clone(), iteration.to_string()];
+        cells
+            .extend([quantiles.median, quantiles.q25, quantiles.q75, quantiles.worst].map(rounded));
+        cells.extend(rules.iter().map(|&rule| {
+            arm.acceptance
+                .get(rule)
+                .and_then(|values| values.last())
+                .map_or_else(String::new, |&value| rounded(value))
+        }));
+        if uneven {
+            let runs = arm.finished_runs.unwrap_or(experiment.finished_runs);
+            cells.push(runs.to_string());
+        }
+        table.row(cells);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{record::Arm, summary::summarise};
+
+    #[test]
+    fn an_arm_without_acceptance_leaves_its_cells_empty_and_one_without_curves_says_none() {
+        let mut experiment = Experiment::new("ring", "0");
+        let curves = summarise(&[vec![3.0, 2.0]], &[1, 2]).expect("two iterations");
+        let mut with = Arm::from(curves.clone());
+        with.acceptance.insert("cnce".into(), vec![0.25, 0.5]);
+        experiment.arms.insert("with".into(), with);
+        experiment.arms.insert("without".into(), curves.into());
+        experiment.arms.insert("unfinished".into(), Arm::default());
+        let table = final_values(&experiment);
+        assert_eq!(table.columns().last().expect("columns").0, "acceptance cnce");
+        assert_eq!(table.rows()[0], ["with", "2", "2.000", "2.000", "2.000", "2.000", "0.5000"]);
+        assert_eq!(table.rows()[1][6], "");
+        assert_eq!(table.rows()[2][1], "none");
+    }
+
+    #[test]
+    fn runs_are_given_where_arms_differ_in_them() {
+        let mut experiment = Experiment::new("ring", "0");
+        experiment.finished_runs = 9;
+        let curves = summarise(&[vec![3.0]], &[1]).expect("one iteration");
+        experiment.arms.insert("all".into(), curves.clone().into());
+        assert_eq!(final_values(&experiment).columns().len(), 6);
+        let mut some = Arm::from(curves);
+        some.finished_runs = Some(4);
+        experiment.arms.insert("some".into(), some);
+        let table = final_values(&experiment);
+        assert_eq!((table.rows()[0][6].as_str(), table.rows()[1][6].as_str()), ("9", "4"));
+    }
+}

@@ -1,0 +1,170 @@
+//! How numbers are written: non-finite ones as words in files, and rounded ones in tables.
+//!
+//! JSON has no infinity and no NaN, and `serde_json` would write both as `null`, which reads like "not measured". A run that
+//! diverged must be seen, so non-finite numbers are the strings `"Infinity"`, `"-Infinity"` and `"NaN"`, in JSON and in CSV,
+//! and are read back as what they were.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+/// A number rounded to four significant digits, for a table that people read.
+pub fn rounded(value: f64) -> String {
+    if !value.is_finite() {
+        return non_finite_word(value).replace("Infinity", "∞");
+    }
+    if value == 0.0 {
+        return "0".into();
+    }
+    let scientific = format!("{value:.3e}");
+    // The exponent after rounding, so that 9.9999 counts as 10.00.
+    let exponent: i32 = scientific.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+    if (-3..5).contains(&exponent) {
+        format!("{value:.*}", (3 - exponent).max(0) as usize)
+    } else {
+        scientific
+    }
+}
+
+/// A number with all its digits (so that it is read back as it was), or its word if it is not finite.
+pub fn exact(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() {
+        non_finite_word(value).into()
+    } else if size == 0.0 || (1e-5..1e16).contains(&size) {
+        value.to_string()
+    } else {
+        format!("{value:e}")
+    }
+}
+
+/// One number that is written as a word when it is not finite.
+#[derive(Clone, Copy)]
+pub(crate) struct Number(pub f64);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.is_finite() {
+            serializer.serialize_f64(self.0)
+        } else {
+            serializer.serialize_str(non_finite_word(self.0))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Digits(f64),
+            Word(String),
+        }
+        let value = match Written::deserialize(deserializer)? {
+            Written::Digits(value) => value,
+            Written::Word(word) => match word.as_str() {
+                "Infinity" => f64::INFINITY,
+                "-Infinity" => f64::NEG_INFINITY,
+                "NaN" => f64::NAN,
+                _ => {
+                    return Err(D::Error::custom(format!(
+                        "`{word}` is not a number; write digits, \"Infinity\", \"-Infinity\" or \"NaN\""
+                    )));
+                }
+            },
+        };
+        Ok(Self(value))
+    }
+}
+
+/// For `#[serde(with = "number::one")]`.
+pub(crate) mod one {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        Number(*value).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        Ok(Number::deserialize(deserializer)?.0)
+    }
+}
+
+/// For `#[serde(with = "number::many")]`.
+pub(crate) mod many {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(
+        values: &[f64],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().copied().map(Number))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<f64>, D::Error> {
+        Ok(Vec::<Number>::deserialize(deserializer)?.into_iter().map(|number| number.0).collect())
+    }
+}
+
+/// For `#[serde(with = "number::named")]`.
+pub(crate) mod named {
+    use super::*;
+    use indexmap::IndexMap;
+
+    pub(crate) fn serialize<S: Serializer>(
+        lists: &IndexMap<String, Vec<f64>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(
+            lists
+                .iter()
+                .map(|(name, list)| (name, list.iter().copied().map(Number).collect::<Vec<_>>())),
+        )
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<IndexMap<String, Vec<f64>>, D::Error> {
+        let lists = IndexMap::<String, Vec<Number>>::deserialize(deserializer)?;
+        Ok(lists
+            .into_iter()
+            .map(|(name, list)| (name, list.into_iter().map(|number| number.0).collect()))
+            .collect())
+    }
+}
+
+fn non_finite_word(value: f64) -> &'static str {
+    if value.is_nan() {
+        "NaN"
+    } else if value > 0.0 {
+        "Infinity"
+    } else {
+        "-Infinity"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_tables_have_four_significant_digits() {
+        let written: Vec<_> = [0.0, 1.0, 9.99996, 123.456, 98765.4, 0.0123456, 1.23456e-7, -2.5e9]
+            .map(rounded)
+            .into();
+        assert_eq!(
+            written,
+            ["0", "1.000", "10.00", "123.5", "98765", "0.01235", "1.235e-7", "-2.500e9"]
+        );
+        assert_eq!([f64::INFINITY, f64::NEG_INFINITY, f64::NAN].map(rounded), ["∞", "-∞", "NaN"]);
+    }
+
+    #[test]
+    fn exact_numbers_are_short_and_are_read_back_as_they_were() {
+        for (value, written) in [(0.1, "0.1"), (2.0, "2"), (-1.5e-300, "-1.5e-300"), (1e22, "1e22")]
+        {
+            assert_eq!(exact(value), written);
+            assert_eq!(written.parse(), Ok(value));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The HTML of each kind of block.
+
+use indexmap::IndexMap;
+
+use super::html::{escaped, marked, plain};
+use crate::{
+    error::ReportError,
+    figure::Figure,
+    record::Claim,
+    setting::Setting,
+    table::{Align, Table},
+};
+
+pub(super) fn lead(text: &str) -> String {
+    format!("<p class=\"lead\">{}</p>\n", marked(text))
+}
+
+pub(super) fn section(title: &str) -> String {
+    format!("<h2>{}</h2>\n", marked(title))
+}
+
+pub(super) fn paragraph(text: &str) -> String {
+    format!("<p>{}</p>\n", marked(text))
+}
+
+pub(super) fn notice(text: &str) -> String {
+    format!("<p class=\"notice\" role=\"note\">{}</p>\n", marked(text))
+}
+
+pub(super) fn footer(text: &str) -> String {
+    format!("<footer>{}</footer>\n", marked(text))
+}
+
+pub(super) fn claims(claims: &[Claim]) -> String {
+    let mut html = String::from("<ol class=\"claims\">\n");
+    for claim in claims {
+        let (class, verdict) =
+            if claim.holds { ("holds", "holds") } else { ("fails", "does not hold") };
+        html.push_str(&format!(
+            "<li><span class=\"badge {class}\">{verdict}</span><div><p class=\"claim\">{}</p><p class=\"measured\">{}</p></div></li>\n",
+            marked(&claim.claim),
+            marked(&claim.measured)
+        ));
+    }
+    html + "</ol>\n"
+}
+
+pub(super) fn figure(number: usize, figure: &Figure, caption: &str) -> Result<String, ReportError> {
+    let drawings = figure.draw_panels()?;
+    // Four panels are two rows of two; others in threes.
+    let columns = match drawings.len() {
+        4 => 2,
+        count => count.min(3),
+    };
+    let columns = figure.columns.map_or(columns, |wanted| wanted.clamp(1, 3));
+    let mut html = format!("<figure>\n<div class=\"panels panels-{}\">\n", columns);
+    for (index, (drawing, panel)) in drawings.iter().zip(&figure.panels).enumerate() {
+        // The outlines cannot be read aloud, so the panel says what it is.
+        let series: Vec<&str> = panel
+            .series
+            .iter()
+            .map(|series| series.label.as_str())
+            .filter(|label| !label.is_empty())
+            .collect();
+        let against = format!("{} against {}", panel.y_label, panel.x_label);
+        let spoken = [panel.title.clone(), against, series.join(", ")]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("; ");
+        let spoken = plain(&spoken);
+        let svg = drawing.svg_with_prefix(&format!("figure{number}-{index}-"));
+        let (width, height) = drawing.size();
+        let sized = format!("<svg width=\"{width}\" height=\"{height}\"");
+        let scaled =
+            format!("<svg role=\"img\" aria-label=\"{spoken}\" viewBox=\"0 0 {width} {height}\"");
+        html.push_str(&svg.replacen(&sized, &scaled, 1));
+    }
+    html.push_str(&format!(
+        "</div>\n<figcaption><b>Figure {number}.</b> {}</figcaption>\n</figure>\n",
+        marked(caption)
+    ));
+    Ok(html)
+}
+
+pub(super) fn table(caption: &str, table: &Table) -> String {
+    let class = |align: Align| {
+        if align == Align::Right { " class=\"number\"" } else { "" }
+    };
+    let mut html = String::from("<div class=\"scroll\" tabindex=\"0\"><table>\n");
+    if !caption.is_empty() {
+        html.push_str(&format!("<caption>{}</caption>\n", marked(caption)));
+    }
+    html.push_str("<thead><tr>");
+    for (header, align) in table.columns() {
+        html.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(*align), marked(header)));
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for row in table.rows() {
+        html.push_str("<tr>");
+        for (index, (cell, (_, align))) in row.iter().zip(table.columns()).enumerate() {
+            let (open, close) = if index == 0 { ("th scope=\"row\"", "th") } else { ("td", "td") };
+            html.push_str(&format!("<{open}{}>{}</{close}>", class(*align), marked(cell)));
+        }
+        html.push_str("</tr>\n");
+    }
+    html + "</tbody>\n</table></div>\n"
+}
+
+pub(super) fn settings(settings: &IndexMap<String, Setting>) -> String {
+    let mut html = String::from("<dl class=\"settings\">\n");
+    for (name, value) in flattened("", settings) {
+        html.push_str(&format!(
+            "<div><dt>{}</dt><dd>{}</dd></div>\n",
+            escaped(&name),
+            escaped(&value)
+        ));
+    }
+    html + "</dl>\n"
+}
+
+fn flattened(prefix: &str, settings: &IndexMap<String, Setting>) -> Vec<(String, String)> {
+    let mut flat = Vec::new();
+    for (name, setting) in settings {
+        let name = format!("{prefix}{name}");
+        match setting {
+            Setting::Group(group) => flat.extend(flattened(&format!("{name}."), group)),
+            other => flat.push((name, other.shown())),
+        }
+    }
+    flat
+}

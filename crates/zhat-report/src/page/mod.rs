@@ -1,0 +1,106 @@
+//! Self-contained HTML pages, put together from blocks: sentences, claims, figures, tables, settings.
+//!
+//! ```
+//! use zhat_report::{Claim, page::Page};
+//!
+//! let html = Page::new("Ring model")
+//!     .lead("Four ways to train one parameter.")
+//!     .section("Claims")
+//!     .claims(&[Claim::new("Persistence helps.", "0.02 against 0.05.", true)])
+//!     .footer("zhat 0.1.0")
+//!     .to_html();
+//! assert!(html.contains("Persistence helps."));
+//! ```
+
+mod block;
+mod experiment;
+mod html;
+
+use indexmap::IndexMap;
+
+use crate::{error::ReportError, figure::Figure, record::Claim, setting::Setting, table::Table};
+
+/// A page in the making. Every text is escaped; nothing on the page is loaded from elsewhere, and it needs no scripts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    title: String,
+    lead: Option<String>,
+    blocks: Vec<String>,
+    footer: Option<String>,
+    figures: usize,
+}
+
+impl Page {
+    /// An empty page.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..Self::default() }
+    }
+
+    /// The sentence below the title.
+    pub fn lead(self, text: impl Into<String>) -> Self {
+        Self { lead: Some(text.into()), ..self }
+    }
+
+    /// A heading; the blocks after it belong to it.
+    pub fn section(self, title: &str) -> Self {
+        self.block(block::section(title))
+    }
+
+    /// A paragraph.
+    pub fn text(self, text: &str) -> Self {
+        self.block(block::paragraph(text))
+    }
+
+    /// A paragraph that must not be overlooked.
+    pub fn notice(self, text: &str) -> Self {
+        self.block(block::notice(text))
+    }
+
+    /// Claims, each with whether it holds and what was measured.
+    pub fn claims(self, claims: &[Claim]) -> Self {
+        self.block(block::claims(claims))
+    }
+
+    /// A figure with its caption; its panels stand side by side where there is room, and else below each other.
+    pub fn figure(mut self, figure: &Figure, caption: &str) -> Result<Self, ReportError> {
+        self.figures += 1;
+        let block = block::figure(self.figures, figure, caption)?;
+        Ok(self.block(block))
+    }
+
+    /// A table with its caption, which may be empty.
+    pub fn table(self, caption: &str, table: &Table) -> Self {
+        self.block(block::table(caption, table))
+    }
+
+    /// Settings by name; those of a group get the group's name before theirs.
+    pub fn settings(self, settings: &IndexMap<String, Setting>) -> Self {
+        self.block(block::settings(settings))
+    }
+
+    /// The line at the end.
+    pub fn footer(self, text: impl Into<String>) -> Self {
+        Self { footer: Some(text.into()), ..self }
+    }
+
+    /// The document.
+    pub fn to_html(&self) -> String {
+        let title = html::plain(&self.title);
+        let heading = html::marked(&self.title);
+        let lead = self.lead.as_deref().map(block::lead).unwrap_or_default();
+        let footer = self.footer.as_deref().map(block::footer).unwrap_or_default();
+        let style = include_str!("style.css");
+        let blocks = self.blocks.concat();
+        format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n\
+             <header>\n<h1>{heading}</h1>\n{lead}</header>\n{blocks}</main>\n{footer}</body>\n</html>\n"
+        )
+    }
+
+    fn block(mut self, block: String) -> Self {
+        self.blocks.push(block);
+        self
+    }
+}

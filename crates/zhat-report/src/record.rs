@@ -1,0 +1,91 @@
+//! The record of one experiment: the document that `results.json` holds and that every other output is made from.
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use crate::{error::ReportError, number, setting::Setting, summary::Curves};
+
+/// An experiment, what it was run with, and what came out.
+///
+/// Settings and arms keep the order in which they were added. Non-finite numbers are written as words, see
+/// [`crate::number`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// The experiment's name, for example `ring`.
+    pub experiment: String,
+    /// The version of the program that ran it.
+    pub version: String,
+    /// Everything that was chosen, by name.
+    pub settings: IndexMap<String, Setting>,
+    /// Wall-clock time.
+    #[serde(with = "number::one")]
+    pub seconds: f64,
+    /// Number of threads.
+    pub threads: usize,
+    /// How many repetitions the curves summarise.
+    #[serde(default)]
+    pub finished_runs: usize,
+    /// Whether the user stopped it before every repetition was finished; not written when false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// The methods that were compared, by name.
+    pub arms: IndexMap<String, Arm>,
+    /// What the paper says, and what was found.
+    pub claims: Vec<Claim>,
+}
+
+/// One of the methods compared in an experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Summary over repetitions of the error against the iteration.
+    #[serde(flatten)]
+    pub curves: Curves,
+    /// Median acceptance probability at the same iterations, by acceptance rule; not written when there is none.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty", with = "number::named")]
+    pub acceptance: IndexMap<String, Vec<f64>>,
+    /// How many repetitions of this arm were finished, where that differs from [`Experiment::finished_runs`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_runs: Option<usize>,
+}
+
+/// A sentence of the paper beside what was measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// What the paper says.
+    pub claim: String,
+    /// What was found, with its numbers.
+    pub measured: String,
+    /// Whether the one agrees with the other.
+    pub holds: bool,
+}
+
+impl Experiment {
+    /// An experiment with nothing in it yet.
+    pub fn new(experiment: impl Into<String>, version: impl Into<String>) -> Self {
+        Self { experiment: experiment.into(), version: version.into(), ..Self::default() }
+    }
+
+    /// Adds a setting after those that are there.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<Setting>) -> &mut Self {
+        self.settings.insert(name.into(), value.into());
+        self
+    }
+
+    /// The document of `results.json`.
+    pub fn to_json(&self) -> Result<String, ReportError> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+}
+
+impl From<Curves> for Arm {
+    fn from(curves: Curves) -> Self {
+        Self { curves, ..Self::default() }
+    }
+}
+
+impl Claim {
+    /// A claim, what was measured, and whether it holds.
+    pub fn new(claim: impl Into<String>, measured: impl Into<String>, holds: bool) -> Self {
+        Self { claim: claim.into(), measured: measured.into(), holds }
+    }
+}

@@ -1,0 +1,132 @@
+//! Curves of many repetitions reduced to their median, quartiles and worst case at log-spaced iterations.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{error::ReportError, number};
+
+/// How many iterations a curve keeps per factor of ten.
+const PER_DECADE: f64 = 20.0;
+
+/// Median, quartiles and largest of one set of values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quantiles {
+    /// The middle value.
+    pub median: f64,
+    /// The 25th percentile.
+    pub q25: f64,
+    /// The 75th percentile.
+    pub q75: f64,
+    /// The largest value.
+    pub worst: f64,
+}
+
+/// Quantiles over repetitions, at each of some iterations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curves {
+    /// The iterations, counted from 1.
+    pub iterations: Vec<usize>,
+    /// The median at each iteration.
+    #[serde(with = "number::many")]
+    pub median: Vec<f64>,
+    /// The 25th percentile at each iteration.
+    #[serde(with = "number::many")]
+    pub q25: Vec<f64>,
+    /// The 75th percentile at each iteration.
+    #[serde(with = "number::many")]
+    pub q75: Vec<f64>,
+    /// The largest value at each iteration.
+    #[serde(with = "number::many")]
+    pub worst: Vec<f64>,
+}
+
+/// About 20 iterations per factor of ten, increasing and each once, from 1 to `last`, with 100 among them if it is reached.
+///
+/// Empty when `last` is 0.
+pub fn log_spaced_iterations(last: usize) -> Vec<usize> {
+    let mut iterations: Vec<usize> = (0..)
+        .map(|step| 10f64.powf(f64::from(step) / PER_DECADE).round() as usize)
+        .take_while(|&iteration| iteration < last)
+        .collect();
+    if last > 0 {
+        iterations.push(last);
+    }
+    iterations.dedup();
+    iterations
+}
+
+/// The quantiles over `runs` at each of `iterations`; `runs[r][i - 1]` is the value of run `r` at iteration `i`.
+pub fn summarise(runs: &[Vec<f64>], iterations: &[usize]) -> Result<Curves, ReportError> {
+    let mut curves = Curves { iterations: iterations.to_vec(), ..Curves::default() };
+    for &iteration in iterations {
+        let values =
+            runs.iter()
+                .enumerate()
+                .map(|(run, values)| {
+                    iteration.checked_sub(1).and_then(|index| values.get(index)).copied().ok_or(
+                        ReportError::NoSuchIteration { run, iteration, length: values.len() },
+                    )
+                })
+                .collect::<Result<Vec<_>, _>>()?;
+        curves.push(Quantiles::of(values)?);
+    }
+    Ok(curves)
+}
+
+impl Quantiles {
+    /// The quantiles of `values`, between order statistics by linear interpolation (numpy's default).
+    ///
+    /// A NaN comes from a run that diverged, so it counts as positive infinity: it is the worst there is, and the median is
+    /// still that of all runs.
+    pub fn of(mut values: Vec<f64>) -> Result<Self, ReportError> {
+        for value in &mut values {
+            if value.is_nan() {
+                *value = f64::INFINITY;
+            }
+        }
+        values.sort_by(f64::total_cmp);
+        let &worst = values.last().ok_or(ReportError::NoRuns)?;
+        Ok(Self {
+            median: interpolated(&values, 0.5),
+            q25: interpolated(&values, 0.25),
+            q75: interpolated(&values, 0.75),
+            worst,
+        })
+    }
+}
+
+impl Curves {
+    /// The iteration and quantiles at the end of the curves, if there are any.
+    pub fn last(&self) -> Option<(usize, Quantiles)> {
+        self.rows().last()
+    }
+
+    /// The curves row by row.
+    pub fn rows(&self) -> impl Iterator<Item = (usize, Quantiles)> + '_ {
+        self.iterations.iter().enumerate().map_while(|(row, &iteration)| {
+            let quantiles = Quantiles {
+                median: *self.median.get(row)?,
+                q25: *self.q25.get(row)?,
+                q75: *self.q75.get(row)?,
+                worst: *self.worst.get(row)?,
+            };
+            Some((iteration, quantiles))
+        })
+    }
+
+    fn push(&mut self, quantiles: Quantiles) {
+        self.median.push(quantiles.median);
+        self.q25.push(quantiles.q25);
+        self.q75.push(quantiles.q75);
+        self.worst.push(quantiles.worst);
+    }
+}
+
+/// The value at `fraction` of the way through `sorted`, which is not empty.
+fn interpolated(sorted: &[f64], fraction: f64) -> f64 {
+    let position = fraction * (sorted.len() - 1) as f64;
+    let below = sorted[position.floor() as usize];
+    let above = sorted[position.ceil() as usize];
+    let part = position.fract();
+    // Not `below + part * (above - below)` throughout: infinity minus infinity is not a number.
+    if part == 0.0 || below == above { below } else { below + part * (above - below) }
+}

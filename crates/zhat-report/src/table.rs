@@ -1,0 +1,104 @@
+//! A table with headers and aligned columns: plain text for the terminal, and the source of a page's HTML table.
+
+use std::fmt;
+
+/// On which side the cells of a column are flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// For words.
+    Left,
+    /// For numbers.
+    Right,
+}
+
+/// Rows of text under headers; its `Display` is the aligned plain text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with no rows yet.
+    pub fn new<H: Into<String>>(columns: impl IntoIterator<Item = (H, Align)>) -> Self {
+        Self {
+            columns: columns.into_iter().map(|(header, align)| (header.into(), align)).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row; missing cells are empty.
+    ///
+    /// # Panics
+    /// If there are more cells than columns.
+    pub fn row<C: Into<String>>(&mut self, cells: impl IntoIterator<Item = C>) -> &mut Self {
+        let mut cells: Vec<String> = cells.into_iter().map(Into::into).collect();
+        assert!(
+            cells.len() <= self.columns.len(),
+            "a row of {} cells in {} columns",
+            cells.len(),
+            self.columns.len()
+        );
+        cells.resize(self.columns.len(), String::new());
+        self.rows.push(cells);
+        self
+    }
+
+    /// Headers and alignments.
+    pub fn columns(&self) -> &[(String, Align)] {
+        &self.columns
+    }
+
+    /// The rows, each with one cell per column.
+    pub fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths: Vec<usize> = (0..self.columns.len())
+            .map(|column| {
+                let cells = self.rows.iter().map(|row| row[column].chars().count());
+                cells.chain([self.columns[column].0.chars().count()]).max().unwrap_or(0)
+            })
+            .collect();
+        let headers = self.columns.iter().map(|(header, _)| header.clone()).collect::<Vec<_>>();
+        let rule = widths.iter().map(|&width| "-".repeat(width)).collect::<Vec<_>>();
+        for row in [&headers, &rule].into_iter().chain(&self.rows) {
+            let cells: Vec<String> = row
+                .iter()
+                .zip(&widths)
+                .zip(&self.columns)
+                .map(|((cell, &width), (_, align))| match align {
+                    Align::Left => format!("{cell:<width$}"),
+                    Align::Right => format!("{cell:>width$}"),
+                })
+                .collect();
+            writeln!(formatter, "{}", cells.join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_by_characters_and_not_by_bytes() {
+        let mut table = Table::new([("arm", Align::Left), ("median", Align::Right)]);
+        table.row(["q = p_θ", "0.5"]).row(["∞", "12.25"]);
+        assert_eq!(
+            table.to_string(),
+            "arm      median\n-------  ------\nq = p_θ     0.5\n∞         12.25\n"
+        );
+    }
+
+    #[test]
+    fn a_short_row_is_filled_up() {
+        let mut table = Table::new([("a", Align::Left), ("b", Align::Right)]);
+        table.row(["only"]);
+        assert_eq!(table.rows(), [["only".to_string(), String::new()]]);
+    }
+}

@@ -1,0 +1,22 @@
+//! A small experiment that the tests share.
+
+use zhat_report::{Arm, Claim, Experiment, summarise};
+
+/// Two arms, of which one has acceptance probabilities and an infinite value.
+pub fn experiment() -> Experiment {
+    let mut experiment = Experiment::new("ring", "0.1.0");
+    experiment.set("runs", 2usize).set("arms", vec!["z", "a"]).set("rate", 0.1).set("quick", false);
+    experiment.seconds = 1.5;
+    experiment.threads = 2;
+    experiment.finished_runs = 2;
+    let curves =
+        summarise(&[vec![4.0, 0.3], vec![2.0, f64::NAN]], &[1, 2]).expect("two iterations");
+    let mut first = Arm::from(curves.clone());
+    first.acceptance.insert("cnce".into(), vec![0.25, 0.5]);
+    first.acceptance.insert("mh-cnce".into(), vec![0.5, 0.75]);
+    // Not in alphabetical order, so that an order that is lost is noticed.
+    experiment.arms.insert("z".into(), first);
+    experiment.arms.insert("a".into(), curves.into());
+    experiment.claims.push(Claim::new("It converges.", "It does not: 0.3 and infinity.", false));
+    experiment
+}

@@ -1,0 +1,145 @@
+//! The files: exact keys and columns, what is read back, and that nothing is ever half written.
+
+mod common;
+
+use std::fs;
+
+use common::experiment;
+use serde_json::Value;
+use zhat_report::{Experiment, Setting, export};
+
+#[test]
+fn the_record_has_exactly_the_keys_of_results_json_in_order() {
+    let json: Value = serde_json::from_str(&experiment().to_json().expect("JSON")).expect("valid");
+    let keys =
+        |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(
+        keys(&json),
+        [
+            "experiment",
+            "version",
+            "settings",
+            "seconds",
+            "threads",
+            "finished_runs",
+            "arms",
+            "claims"
+        ]
+    );
+    assert_eq!(keys(&json["settings"]), ["runs", "arms", "rate", "quick"]);
+    assert_eq!(keys(&json["arms"]), ["z", "a"]);
+    assert_eq!(
+        keys(&json["arms"]["z"]),
+        ["iterations", "median", "q25", "q75", "worst", "acceptance"]
+    );
+    assert_eq!(keys(&json["arms"]["a"]), ["iterations", "median", "q25", "q75", "worst"]);
+    assert_eq!(keys(&json["arms"]["z"]["acceptance"]), ["cnce", "mh-cnce"]);
+    assert_eq!(keys(&json["claims"][0]), ["claim", "measured", "holds"]);
+}
+
+#[test]
+fn only_an_interrupted_experiment_says_so() {
+    let mut experiment = experiment();
+    assert!(!experiment.to_json().expect("JSON").contains("interrupted"));
+    experiment.interrupted = true;
+    assert!(experiment.to_json().expect("JSON").contains("\"interrupted\": true"));
+}
+
+#[test]
+fn a_record_read_back_is_the_same_even_where_it_is_infinite() {
+    let mut experiment = experiment();
+    experiment
+        .set("seed", u64::MAX)
+        .set("limit", 0.1 + 0.2)
+        .set("samples", None::<usize>)
+        .set("offset", -3i64)
+        .set("bound", f64::INFINITY)
+        .set("steps", 7i64);
+    let group = [("deep".to_string(), Setting::from(2.0))].into_iter().collect();
+    experiment.settings.insert("group".into(), Setting::Group(group));
+    experiment.arms[1].finished_runs = Some(1);
+    let json = experiment.to_json().expect("JSON");
+    assert_eq!(serde_json::from_str::<Experiment>(&json).expect("readable"), experiment);
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_words_and_never_null() {
+    let mut experiment = experiment();
+    experiment.set("bound", f64::NEG_INFINITY).set("nothing", f64::NAN);
+    let json: Value = serde_json::from_str(&experiment.to_json().expect("JSON")).expect("valid");
+    assert_eq!(json["arms"]["z"]["worst"][1], "Infinity");
+    assert_eq!(json["settings"]["bound"], "-Infinity");
+    assert_eq!(json["settings"]["nothing"], "NaN");
+    let csv = export::csv::curves(&experiment.arms["z"].curves);
+    assert!(csv.ends_with("2,Infinity,Infinity,Infinity,Infinity\n"), "{csv}");
+}
+
+#[test]
+fn a_word_where_a_number_belongs_is_refused_with_its_place() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("results.json");
+    let broken = experiment().to_json().expect("JSON").replace("\"Infinity\"", "\"huge\"");
+    fs::write(&path, broken).expect("written");
+    let message = export::json::read(&path).expect_err("not a number").to_string();
+    assert!(message.contains("results.json") && message.contains("`huge`"), "{message}");
+}
+
+#[test]
+fn csv_has_its_columns_and_one_row_per_iteration() {
+    let experiment = experiment();
+    let curves = export::csv::curves(&experiment.arms["z"].curves);
+    assert_eq!(curves.lines().next(), Some("iteration,median,q25,q75,worst"));
+    assert_eq!(curves.lines().nth(1), Some("1,3,2.5,3.5,4"));
+    assert_eq!(
+        export::csv::acceptance(&experiment.arms["z"]),
+        "iteration,cnce,mh-cnce\n1,0.25,0.5\n2,0.5,0.75\n"
+    );
+}
+
+#[test]
+fn every_arm_gets_its_files_and_no_name_leaves_the_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut experiment = experiment();
+    let arm = experiment.arms["a"].clone();
+    experiment.arms.insert("../evil arm".into(), arm.clone());
+    let paths = export::csv::write_arms(directory.path(), "kl", &experiment).expect("written");
+    let names: Vec<_> =
+        paths.iter().map(|path| path.strip_prefix(directory.path()).expect("inside")).collect();
+    assert_eq!(names.len(), 4);
+    assert!(names.iter().all(|name| name.components().count() == 1), "{names:?}");
+    assert!(paths.iter().all(|path| path.is_file()));
+
+    experiment.arms.insert("evil/arm".into(), arm.clone());
+    experiment.arms.insert("evil arm".into(), arm);
+    let message = export::csv::write_arms(directory.path(), "kl", &experiment)
+        .expect_err("two in one")
+        .to_string();
+    assert!(message.contains("`evil/arm`") && message.contains("`evil arm`"), "{message}");
+}
+
+#[test]
+fn writing_replaces_the_old_file_and_leaves_nothing_else() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("results.json");
+    fs::write(&path, "old").expect("written");
+    export::json::write(&path, &experiment()).expect("replaced");
+    assert_eq!(export::json::read(&path).expect("readable"), experiment());
+    assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("file");
+    fs::write(&file, "").expect("written");
+    let inside = file.join("out");
+    let message = export::output_directory(&inside).expect_err("a file is in the way").to_string();
+    assert!(
+        message.contains(&inside.display().to_string()) && message.contains("choose"),
+        "{message}"
+    );
+
+    let fresh = directory.path().join("new/out");
+    export::output_directory(&fresh).expect("created");
+    assert_eq!(fs::read_dir(&fresh).expect("there").count(), 0);
+}

@@ -1,0 +1,211 @@
+//! Drawings: no text left, the right size, something to see, and errors for what cannot be drawn.
+
+use resvg::tiny_skia::Pixmap;
+use zhat_report::{
+    ReportError, export,
+    figure::{
+        Colour, Density, Figure, LegendPosition, Marker, Panel, Scale, Series, Spread, Stroke,
+    },
+};
+
+fn curve(colour: Colour) -> Series {
+    let points = (1..=100).map(|step| (f64::from(step), 10.0 / f64::from(step))).collect();
+    Series::line("a & <b>_{θ}", colour, points)
+}
+
+fn panel() -> Panel {
+    Panel::new("Title").x("iteration", Scale::Log).y("KL[p_{d} ‖ p_{θ}]", Scale::Log)
+}
+
+fn pixels(figure: &Figure, scale: f32) -> Pixmap {
+    let png = figure.draw().expect("drawn").png(scale).expect("rasterised");
+    Pixmap::decode_png(&png).expect("a PNG")
+}
+
+/// How many pixels are about of this colour.
+fn count(pixels: &Pixmap, colour: Colour) -> usize {
+    let near = |one: u8, other: u8| one.abs_diff(other) < 12;
+    pixels
+        .pixels()
+        .iter()
+        .filter(|p| {
+            near(p.red(), colour.red)
+                && near(p.green(), colour.green)
+                && near(p.blue(), colour.blue)
+        })
+        .count()
+}
+
+#[test]
+fn text_becomes_outlines() {
+    let labelled =
+        Figure::new(vec![panel().series(curve(Colour::BLUE))]).draw().expect("drawn").svg();
+    let bare = Figure::new(vec![
+        Panel { title: String::new(), y_label: String::new(), ..panel() }
+            .series(curve(Colour::BLUE)),
+    ]);
+    assert!(!labelled.contains("<text") && !labelled.contains("font-family"));
+    assert!(
+        labelled.matches("<path").count()
+            > bare.draw().expect("drawn").svg().matches("<path").count()
+    );
+}
+
+#[test]
+fn the_png_has_the_size_of_the_figure_times_the_scale_and_shows_the_curve() {
+    let figure = Figure::new(vec![panel().series(curve(Colour::VERMILION)), panel()])
+        .with_panel_size(300.0, 200.0);
+    let pixels = pixels(&figure, 2.0);
+    assert_eq!((pixels.width(), pixels.height()), (1200, 400));
+    let (seen, white) = (count(&pixels, Colour::VERMILION), count(&pixels, Colour::WHITE));
+    assert!(seen > 500, "{seen} pixels of the curve");
+    assert!(white > 1200 * 400 / 2 && white < 1200 * 400, "{white} white pixels");
+    assert!(pixels.pixels().iter().all(|pixel| pixel.alpha() == 255));
+}
+
+#[test]
+fn both_files_show_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let figure = Figure::new(vec![panel().series(curve(Colour::BLUE))]);
+    let [svg, png] = export::figure::write(directory.path(), "kl", &figure).expect("written");
+    let options = resvg::usvg::Options::default();
+    let text = std::fs::read_to_string(svg).expect("readable");
+    let tree = resvg::usvg::Tree::from_str(&text, &options).expect("valid, and without any font");
+    let written = Pixmap::decode_png(&std::fs::read(png).expect("readable")).expect("a PNG");
+    let mut again = Pixmap::new(written.width(), written.height()).expect("not empty");
+    let scale = resvg::tiny_skia::Transform::from_scale(
+        export::figure::PNG_SCALE,
+        export::figure::PNG_SCALE,
+    );
+    resvg::render(&tree, scale, &mut again.as_mut());
+    // Rounding of written coordinates may move an edge by a shade.
+    let different = written
+        .data()
+        .iter()
+        .zip(again.data())
+        .filter(|(one, other)| one.abs_diff(**other) > 24)
+        .count();
+    assert!(
+        different < written.data().len() / 1000,
+        "{different} of {} differ",
+        written.data().len()
+    );
+}
+
+#[test]
+fn panels_on_their_own_have_the_size_of_one_panel() {
+    let figure = Figure::new(vec![panel().series(curve(Colour::BLUE)), panel()])
+        .with_panel_size(300.0, 200.0);
+    let sizes: Vec<_> =
+        figure.draw_panels().expect("drawn").iter().map(|drawing| drawing.size()).collect();
+    assert_eq!(sizes, [(300.0, 200.0); 2]);
+    assert_eq!(figure.draw().expect("drawn").size(), (600.0, 200.0));
+    let stacked = figure.with_columns(1).draw().expect("drawn");
+    assert_eq!(stacked.size(), (300.0, 400.0));
+}
+
+#[test]
+fn error_bars_markers_and_strokes_change_what_is_seen() {
+    let seen = |series: Series| {
+        let unlabelled = Series { label: String::new(), ..series };
+        let panel = panel().y_limits(0.01, 100.0).series(unlabelled);
+        count(&pixels(&Figure::new(vec![panel]), 2.0), Colour::BLUE)
+    };
+    let plain = seen(curve(Colour::BLUE));
+    let spread = Spread {
+        lower: curve(Colour::BLUE).points.iter().map(|point| point.1 / 3.0).collect(),
+        upper: curve(Colour::BLUE).points.iter().map(|point| point.1 * 3.0).collect(),
+    };
+    assert!(seen(curve(Colour::BLUE).with_spread(spread)) > plain + 300);
+    assert!(seen(curve(Colour::BLUE).with_marker(Marker::Square)) > plain + 300);
+    let dashed = seen(curve(Colour::BLUE).with_stroke(Stroke::Dashed));
+    assert!(dashed * 10 < plain * 9 && dashed * 10 > plain * 3, "{dashed} of {plain}");
+    assert_eq!(seen(curve(Colour::BLUE).with_stroke(Stroke::Absent)), 0);
+}
+
+#[test]
+fn nothing_is_drawn_outside_the_limits() {
+    let wild = Series::line("", Colour::VERMILION, vec![(1.0, 1e-9), (2.0, 1e9), (3.0, 1e-9)]);
+    let panel = panel().x_limits(1.0, 3.0).y_limits(0.1, 10.0).series(wild);
+    let pixels = pixels(&Figure::new(vec![panel]), 1.0);
+    let reddish = |x: u32, y: u32| {
+        pixels.pixel(x, y).is_some_and(|pixel| pixel.red() > pixel.blue().saturating_add(80))
+    };
+    let rows: Vec<u32> = (0..300).filter(|&y| (0..380).any(|x| reddish(x, y))).collect();
+    assert!(rows.len() > 150, "the curve crosses the panel");
+    assert!(rows[0] >= 32 && rows[rows.len() - 1] <= 258, "{rows:?}");
+}
+
+#[test]
+fn values_that_cannot_be_shown_are_left_out() {
+    let broken =
+        vec![(1.0, 1.0), (2.0, f64::NAN), (3.0, 0.0), (4.0, f64::INFINITY), (5.0, 2.0), (6.0, 3.0)];
+    let spread = Spread { lower: vec![0.0; 6], upper: vec![f64::INFINITY; 6] };
+    let series = Series::line("x", Colour::BLUE, broken).with_spread(spread);
+    let pixels = pixels(&Figure::new(vec![panel().series(series)]), 1.0);
+    assert!(count(&pixels, Colour::BLUE) > 20);
+}
+
+#[test]
+fn heat_maps_and_scatter_plots_are_seen() {
+    let density =
+        Density::of(((-1.0, 1.0), 30), ((-1.0, 1.0), 20), |x, y| (-4.0 * (x * x + y * y)).exp());
+    assert_eq!((density.rows.len(), density.rows[0].len()), (20, 30));
+    let cloud = (0..50).map(|k| (f64::from(k % 7), f64::from(k % 11))).collect();
+    let figure = Figure::new(vec![
+        Panel::new("map").density(density.with_label("p")),
+        Panel::new("cloud")
+            .series(Series::scatter("data", Colour::VERMILION, cloud).with_marker(Marker::Disc)),
+    ]);
+    let pixels = pixels(&figure, 1.0);
+    assert!(count(&pixels, Colour::new(10, 18, 52)) > 100);
+    assert!(count(&pixels, Colour::VERMILION) > 300);
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused_by_name() {
+    assert!(matches!(Figure::new(vec![]).draw(), Err(ReportError::NoPanels)));
+    let short = curve(Colour::BLUE).with_spread(Spread { lower: vec![1.0], upper: vec![2.0] });
+    let upside_down = panel().y_limits(2.0, 1.0);
+    let ragged = Density {
+        rows: vec![vec![1.0, 2.0], vec![1.0]],
+        x_range: (0.0, 1.0),
+        y_range: (0.0, 1.0),
+        ..Density::default()
+    };
+    for (panel, words) in [
+        (panel().series(short), "a & <b>"),
+        (upside_down, "`Title`"),
+        (Panel::new("ragged").density(ragged), "`ragged`"),
+    ] {
+        let Err(error) = Figure::new(vec![panel]).draw() else { panic!("{words} was drawn") };
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_tiny_figure_with_a_large_legend_is_still_drawn() {
+    let panel = (0..12).fold(panel(), |panel, _| panel.series(curve(Colour::SKY)));
+    for legend in [LegendPosition::Automatic, LegendPosition::Below, LegendPosition::TopLeft] {
+        let figure = Figure::new(vec![panel.clone().legend(legend)]).with_panel_size(60.0, 40.0);
+        assert_eq!(figure.draw().expect("drawn").size(), (60.0, 40.0));
+    }
+}
+
+#[test]
+fn equal_axes_make_circles_round() {
+    let angles = (0..=360).map(|degree| f64::from(degree).to_radians());
+    let circle = Series::line("", Colour::VERMILION, angles.map(|a| (a.cos(), a.sin())).collect());
+    let extent = |panel: Panel| {
+        let pixels = pixels(&Figure::new(vec![panel.series(circle.clone())]), 1.0);
+        let red = |x, y| {
+            pixels.pixel(x, y).is_some_and(|pixel| pixel.red() > pixel.blue().saturating_add(80))
+        };
+        let columns = (0..380).filter(|&x| (0..300).any(|y| red(x, y))).count();
+        let rows = (0..300).filter(|&y| (0..380).any(|x| red(x, y))).count();
+        columns.abs_diff(rows)
+    };
+    let panel = Panel::new("").x_limits(-2.0, 2.0).y_limits(-1.5, 1.5);
+    assert!(extent(panel.clone().equal_axes()) <= 2);
+    assert!(extent(panel.x_limits(-4.0, 4.0)) > 20);
+}

@@ -1,0 +1,105 @@
+//! Pages: everything is there, everything is escaped, and nothing is loaded from elsewhere.
+
+mod common;
+
+use common::experiment;
+use zhat_report::{
+    Align, Claim, Table, export,
+    figure::{Colour, Figure, Panel, Scale, Series},
+    page::Page,
+};
+
+fn figure() -> Figure {
+    let points = vec![(1.0, 3.0), (2.0, 1.0), (4.0, 0.5)];
+    let panel = Panel::new("\"Error\"").x("step", Scale::Log).y("p_{θ}", Scale::Log);
+    Figure::new(vec![panel.clone().series(Series::line("<arm>", Colour::BLUE, points)), panel])
+}
+
+fn page() -> String {
+    let figures = [(figure(), "Median & worst.".to_string())];
+    Page::of_experiment("Ring <model>", "A lead.", &experiment(), &figures)
+        .expect("drawn")
+        .to_html()
+}
+
+#[test]
+fn the_page_of_an_experiment_has_all_its_parts() {
+    let html = page();
+    for part in [
+        "<h1>Ring &lt;model&gt;</h1>",
+        "A lead.",
+        "It converges.",
+        "It does not: 0.3 and infinity.",
+        "<span class=\"badge fails\">does not hold</span>",
+        "0 of 1 claim hold",
+        "Median &amp; worst.",
+        "<th scope=\"row\">z</th>",
+        "<dt>rate</dt><dd>0.1</dd>",
+        "zhat 0.1.0",
+        "1.5 s on 2 threads",
+    ] {
+        assert!(html.contains(part), "no {part}");
+    }
+    assert_eq!(html.matches("<svg").count(), 2);
+    assert!(!html.contains("interrupted"));
+}
+
+#[test]
+fn an_interrupted_experiment_says_so_and_how_many_runs_it_shows() {
+    let mut experiment = experiment();
+    experiment.interrupted = true;
+    let html = Page::of_experiment("t", "l", &experiment, &[]).expect("no figures").to_html();
+    assert!(html.contains("interrupted") && html.contains("Over 2 runs"));
+}
+
+#[test]
+fn no_text_can_become_a_tag() {
+    let evil = "<script>alert('x')</script>\" onload=\"y&_{<b>}";
+    let mut table = Table::new([(evil, Align::Left)]);
+    table.row([evil]);
+    let mut experiment = experiment();
+    experiment.set(evil, evil);
+    let panel = Panel::new(evil)
+        .x(evil, Scale::Linear)
+        .y(evil, Scale::Linear)
+        .series(Series::line(evil, Colour::BLUE, vec![]));
+    let html = Page::new(evil)
+        .lead(evil)
+        .section(evil)
+        .text(evil)
+        .notice(evil)
+        .claims(&[Claim::new(evil, evil, true)])
+        .table(evil, &table)
+        .settings(&experiment.settings)
+        .footer(evil)
+        .figure(&Figure::new(vec![panel]), evil)
+        .expect("drawn")
+        .to_html();
+    assert!(!html.contains("<script") && !html.contains("<b>}") && !html.contains("\" onload"));
+    // Title twice, lead, section, text, notice, claim twice, table thrice, setting twice, footer, caption, spoken label four times.
+    assert_eq!(html.matches("&lt;script&gt;").count(), 19);
+}
+
+#[test]
+fn the_page_needs_nothing_from_elsewhere() {
+    let html = page().replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    for reference in ["http", "src=", "url(h", "@import", "<script", "<link", "xlink:href=\"h"] {
+        assert!(!html.contains(reference), "found {reference}");
+    }
+}
+
+#[test]
+fn figures_scale_with_the_page_and_are_described() {
+    let html = page();
+    assert!(html.contains("<svg role=\"img\" aria-label=\"&quot;Error&quot;; pθ against step; &lt;arm&gt;\" viewBox=\"0 0 380 300\""));
+    assert!(!html.contains("<svg width="));
+}
+
+#[test]
+fn a_page_is_written_as_one_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("report.html");
+    let page = Page::new("Fit").lead("A table.");
+    export::page::write(&path, &page).expect("written");
+    assert_eq!(std::fs::read_to_string(path).expect("readable"), page.to_html());
+}

@@ -1,0 +1,56 @@
+//! Maximum likelihood with importance sampling (ML-IS): the data point is not among its own candidates.
+
+use burn::tensor::{Gradients, Tensor};
+
+use crate::error::Result;
+use crate::host::Place;
+use crate::kernel::{Candidates, ConditionalImportance, Contrast, State, Terms};
+use crate::model::UnnormalisedModel;
+use crate::proposal::IndependentProposal;
+use crate::rng::Stream;
+
+/// Draws `x_1..x_J ~ q` and weighs them by `w_j = w~_j / sum_{l >= 1} w~_l` (eq. is:estimator:grad:derivation).
+///
+/// This is no invariant kernel: that is the difference between ML-IS and RNCE.
+#[derive(Debug, Clone)]
+pub struct ImportanceSampling<Q>(ConditionalImportance<Q>);
+
+impl<Q> ImportanceSampling<Q> {
+    /// With a proposal that does not depend on the state, and `J` draws.
+    pub fn new(proposal: Q, num_negatives: usize) -> Result<Self> {
+        Ok(Self(ConditionalImportance::new(proposal, num_negatives)?))
+    }
+}
+
+impl<M, Q> Contrast<M> for ImportanceSampling<Q>
+where
+    M: UnnormalisedModel + ?Sized,
+    Q: IndependentProposal<M>,
+{
+    fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
+        let mut candidates = self.0.propose(model, state, rng)?;
+        candidates.weights = candidates.log_w_tilde.normalise_negatives();
+        candidates.terms = Terms {
+            weights: candidates.weights.tensor(&Place::of(&candidates.x)),
+            ..candidates.terms
+        };
+        Ok(candidates)
+    }
+
+    /// `-log p~(x_0) + log Z_IS` (eq. unnorm_model:ll with eq. is:z_hat).
+    fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
+        let [_, columns] = candidates.log_p_tilde.dims();
+        let log_w = candidates.attached_log_w_tilde().narrow(1, 1, columns - 1);
+        let largest = log_w.clone().detach().max_dim(1);
+        let log_sum = (log_w - largest.clone()).exp().sum_dim(1).log() + largest;
+        Some(log_sum.mean() - ((columns - 1) as f64).ln() - candidates.start.clone().mean())
+    }
+
+    fn adaptation_loss(&self, candidates: &Candidates) -> Option<Tensor<1>> {
+        Contrast::<M>::adaptation_loss(&self.0, candidates)
+    }
+
+    fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
+        Contrast::<M>::update(&mut self.0, gradients, learning_rate);
+    }
+}

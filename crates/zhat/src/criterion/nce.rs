@@ -1,0 +1,60 @@
+//! Binary noise-contrastive estimation, with `log Z` as a parameter of the model.
+
+use burn::module::Module;
+use burn::tensor::activation::softplus;
+use burn::tensor::{Gradients, Tensor};
+
+use crate::error::Result;
+use crate::host::Place;
+use crate::kernel::{Candidates, ConditionalImportance, Contrast, State, Terms};
+use crate::model::{UnnormalisedModel, WithLogZ};
+use crate::proposal::IndependentProposal;
+use crate::rng::Stream;
+
+/// Tells a data point from `J` draws of `q` by `sigma(log p(x) - log(J q(x)))` (Gutmann and Hyvarinen, 2012).
+///
+/// The weights are these probabilities; they need not sum to one, and there is no kernel behind them. It needs a model
+/// that claims to be normalised, so it takes only a [`WithLogZ`].
+#[derive(Debug, Clone)]
+pub struct BinaryNce<Q>(ConditionalImportance<Q>);
+
+impl<Q> BinaryNce<Q> {
+    /// With a noise distribution and `J` draws.
+    pub fn new(proposal: Q, num_negatives: usize) -> Result<Self> {
+        Ok(Self(ConditionalImportance::new(proposal, num_negatives)?))
+    }
+}
+
+impl<M, Q> Contrast<WithLogZ<M>> for BinaryNce<Q>
+where
+    M: UnnormalisedModel + Module,
+    Q: IndependentProposal<WithLogZ<M>>,
+{
+    fn propose(&self, model: &WithLogZ<M>, state: State, rng: &mut Stream) -> Result<Candidates> {
+        let mut candidates = self.0.propose(model, state, rng)?;
+        candidates.weights = candidates.log_w_tilde.classify();
+        candidates.terms = Terms {
+            weights: candidates.weights.tensor(&Place::of(&candidates.x)),
+            ..candidates.terms
+        };
+        Ok(candidates)
+    }
+
+    /// `-log sigma(l_0) - sum_{j >= 1} log sigma(-l_j)` with `l = log p - log(J q)`.
+    fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
+        let [_, columns] = candidates.log_p_tilde.dims();
+        let negatives = columns - 1;
+        let logits = candidates.attached_log_w_tilde() - (negatives as f64).ln();
+        let data = softplus(logits.clone().narrow(1, 0, 1).neg(), 1.0).mean();
+        let noise = softplus(logits.narrow(1, 1, negatives), 1.0).mean() * negatives as f64;
+        Some(data + noise)
+    }
+
+    fn adaptation_loss(&self, candidates: &Candidates) -> Option<Tensor<1>> {
+        Contrast::<WithLogZ<M>>::adaptation_loss(&self.0, candidates)
+    }
+
+    fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
+        Contrast::<WithLogZ<M>>::update(&mut self.0, gradients, learning_rate);
+    }
+}

@@ -1,0 +1,47 @@
+//! Between tensors on a device and numbers on the host, where weights are normalised and draws are made.
+
+use burn::tensor::{DType, Device, Shape, Tensor, TensorData};
+
+/// Where new tensors go: the device (without autodiff) and the float type of the data.
+#[derive(Debug, Clone)]
+pub struct Place {
+    device: Device,
+    dtype: DType,
+}
+
+impl Place {
+    /// A place on a device, with 32-bit floats.
+    pub fn new(device: &Device) -> Self {
+        Self { device: device.clone().inner(), dtype: DType::F32 }
+    }
+
+    /// The same place with 64-bit floats, where the device has them.
+    pub fn double(self) -> Self {
+        Self { dtype: DType::F64, ..self }
+    }
+
+    /// The place of an existing tensor.
+    pub fn of<const D: usize>(tensor: &Tensor<D>) -> Self {
+        Self { device: tensor.device().inner(), dtype: tensor.dtype() }
+    }
+
+    /// A tensor from numbers in row-major order.
+    pub fn tensor<const D: usize>(&self, values: Vec<f64>, shape: impl Into<Shape>) -> Tensor<D> {
+        let data = match self.dtype {
+            DType::F32 => {
+                TensorData::new(values.iter().map(|&value| value as f32).collect(), shape)
+            }
+            dtype => TensorData::new(values, shape).convert_dtype(dtype),
+        };
+        Tensor::from_data(data, (&self.device, self.dtype))
+    }
+}
+
+/// The numbers of a tensor in row-major order, away from any graph.
+pub fn to_host<const D: usize>(tensor: &Tensor<D>) -> Vec<f64> {
+    let data = tensor.to_data();
+    match data.as_slice::<f32>() {
+        Ok(values) => values.iter().map(|&value| f64::from(value)).collect(),
+        Err(_) => data.iter::<f64>().collect(),
+    }
+}

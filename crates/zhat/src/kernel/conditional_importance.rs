@@ -1,0 +1,63 @@
+//! The conditional importance sampling (CIS) kernel, Algorithm 1: one step of it is ranking NCE.
+
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Gradients, Tensor};
+
+use super::{Candidates, Contrast, Kernel, State, check_num_negatives, evaluate};
+use crate::error::Result;
+use crate::model::UnnormalisedModel;
+use crate::proposal::IndependentProposal;
+use crate::rng::Stream;
+use crate::weights::LogWeights;
+
+/// Draws `x_1..x_J ~ q` and weighs `x_0..x_J` by `w_j = w~_j / sum_l w~_l`, `w~ = p~ / q`.
+#[derive(Debug, Clone)]
+pub struct ConditionalImportance<Q> {
+    proposal: Q,
+    num_negatives: usize,
+}
+
+impl<Q> ConditionalImportance<Q> {
+    /// With a proposal that does not depend on the state, and `J` negatives.
+    pub fn new(proposal: Q, num_negatives: usize) -> Result<Self> {
+        Ok(Self { proposal, num_negatives: check_num_negatives(num_negatives)? })
+    }
+
+    /// The proposal as it is now.
+    pub fn proposal(&self) -> &Q {
+        &self.proposal
+    }
+}
+
+impl<M, Q> Contrast<M> for ConditionalImportance<Q>
+where
+    M: UnnormalisedModel + ?Sized,
+    Q: IndependentProposal<M>,
+{
+    fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
+        let draws = self.proposal.draw(model, &state.x, self.num_negatives, rng);
+        let (x, log_p_tilde) = evaluate(model, state, draws.x);
+        Candidates::new(x, log_p_tilde, draws.log_q, LogWeights::normalise)
+    }
+
+    /// The RNCE criterion `-log w~_0 + log sum_j w~_j` (eq. rank_nce:crit).
+    fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
+        let log_weights = log_softmax(candidates.attached_log_w_tilde(), 1);
+        Some(log_weights.narrow(1, 0, 1).mean().neg())
+    }
+
+    fn adaptation_loss(&self, candidates: &Candidates) -> Option<Tensor<1>> {
+        self.proposal.adaptation_loss(&candidates.x, &candidates.weights)
+    }
+
+    fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
+        self.proposal.update(gradients, learning_rate);
+    }
+}
+
+impl<M, Q> Kernel<M> for ConditionalImportance<Q>
+where
+    M: UnnormalisedModel + ?Sized,
+    Q: IndependentProposal<M>,
+{
+}

@@ -1,0 +1,87 @@
+//! The conditional sequential Monte Carlo (CSMC) kernel, Algorithm 3: one step of it is SMC-RNCE.
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use super::{Candidates, Contrast, Kernel, State, check_num_negatives};
+use crate::error::Result;
+use crate::host::Place;
+use crate::model::SequentialModel;
+use crate::proposal::SequentialProposal;
+use crate::rng::Stream;
+use crate::smc::{Smc, SmcConfig};
+
+/// How the gradient of `log Z_CSMC` weighs the factors of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SmcGradient {
+    /// The derivative of `log Z_CSMC` with the ancestors held fixed: a stage's factors are weighed by that stage's
+    /// weights (with adaptive resampling: by the weights just before the next resampling).
+    #[default]
+    Filtering,
+    /// CD-1 with the CSMC kernel: whole trajectories are weighed by the final weights.
+    Trajectory,
+}
+
+/// Particles that grow one column at a time, of which the first is always the state the chain is in.
+#[derive(Debug, Clone)]
+pub struct ConditionalSmc<Q> {
+    proposal: Q,
+    config: SmcConfig,
+    gradient: SmcGradient,
+}
+
+impl<Q> ConditionalSmc<Q> {
+    /// With `J` negatives beside the retained particle, and the paper's adaptive resampling.
+    pub fn new(proposal: Q, num_negatives: usize) -> Result<Self> {
+        let config = SmcConfig::new(check_num_negatives(num_negatives)? + 1)?;
+        Ok(Self { proposal, config, gradient: SmcGradient::default() })
+    }
+
+    /// With another resampling scheme or threshold; `num_particles` counts the retained one.
+    pub fn with_config(mut self, config: SmcConfig) -> Result<Self> {
+        config.validate()?;
+        self.config = config;
+        Ok(self)
+    }
+
+    /// With another form of the gradient.
+    pub fn with_gradient(mut self, gradient: SmcGradient) -> Self {
+        self.gradient = gradient;
+        self
+    }
+}
+
+impl<M, Q> Contrast<M> for ConditionalSmc<Q>
+where
+    M: SequentialModel + ?Sized,
+    Q: SequentialProposal,
+{
+    fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
+        let place = Place::of(&state.x);
+        let smc = Smc::conditional(&self.config, model, &self.proposal, state.x, rng)?;
+        let log_proposal = smc.log_proposal();
+        let filtering = smc.filtering_terms(&place);
+        let weights = smc.weights().clone();
+        let mut candidates = Candidates::new(smc.x, smc.log_p_tilde, log_proposal, |_| weights)?;
+        candidates.log_z_hat = Some(smc.log_z_hat);
+        if self.gradient == SmcGradient::Filtering {
+            candidates.terms = filtering;
+        }
+        Ok(candidates)
+    }
+
+    /// `-log p~(x_0) + log Z_CSMC`, in the filtering form; the trajectory form is no derivative of a value.
+    fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
+        let log_z_hat = candidates.log_z_hat.clone()?;
+        (self.gradient == SmcGradient::Filtering)
+            .then(|| log_z_hat.mean() - candidates.start.clone().mean())
+    }
+}
+
+impl<M, Q> Kernel<M> for ConditionalSmc<Q>
+where
+    M: SequentialModel + ?Sized,
+    Q: SequentialProposal,
+{
+}

@@ -1,0 +1,64 @@
+//! Several steps of a kernel as one kernel: CD-k and the multi-step criteria of the appendix.
+
+use burn::tensor::{Gradients, Tensor};
+
+use super::{Candidates, Contrast, Kernel, State, Terms};
+use crate::error::{Error, Result};
+use crate::rng::Stream;
+
+/// `k` steps of a kernel, each from a candidate drawn by its weight; the gradient is the average over the steps, each
+/// marginalised over its own draw (eq. cd_rnce_multi_steps:grad).
+#[derive(Debug, Clone)]
+pub struct Repeat<K> {
+    kernel: K,
+    num_steps: usize,
+}
+
+impl<K> Repeat<K> {
+    /// A number of steps of a kernel.
+    pub fn new(kernel: K, num_steps: usize) -> Result<Self> {
+        if num_steps == 0 {
+            return Err(Error::setting("num_steps", num_steps, "at least 1"));
+        }
+        Ok(Self { kernel, num_steps })
+    }
+}
+
+impl<M: ?Sized, K: Kernel<M>> Contrast<M> for Repeat<K> {
+    fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
+        let mut candidates = self.kernel.propose(model, state, rng)?;
+        if self.num_steps == 1 {
+            return Ok(candidates);
+        }
+        let start = candidates.start.clone();
+        let mut terms = vec![candidates.terms.clone()];
+        for _ in 1..self.num_steps {
+            let state = candidates.select(rng);
+            candidates = self.kernel.propose(model, state, rng)?;
+            terms.push(candidates.terms.clone());
+        }
+        let (log_p_tilde, weights) =
+            terms.into_iter().map(|terms| (terms.log_p_tilde, terms.weights)).unzip();
+        candidates.start = start;
+        candidates.terms = Terms {
+            log_p_tilde: Tensor::cat(log_p_tilde, 1),
+            weights: Tensor::cat(weights, 1) / self.num_steps as f64,
+        };
+        Ok(candidates)
+    }
+
+    fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
+        if self.num_steps == 1 { self.kernel.value(candidates) } else { None }
+    }
+
+    /// The proposal learns from the last step, which is closest to the model.
+    fn adaptation_loss(&self, candidates: &Candidates) -> Option<Tensor<1>> {
+        self.kernel.adaptation_loss(candidates)
+    }
+
+    fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
+        self.kernel.update(gradients, learning_rate);
+    }
+}
+
+impl<M: ?Sized, K: Kernel<M>> Kernel<M> for Repeat<K> {}

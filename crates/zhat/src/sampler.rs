@@ -1,0 +1,135 @@
+//! Any kernel as a Markov chain Monte Carlo sampler of a model, many chains at once.
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use crate::diagnostics::{effective_sample_size, split_r_hat};
+use crate::error::{Error, Result};
+use crate::host::{Place, to_host};
+use crate::kernel::{Kernel, State};
+use crate::rng::Stream;
+
+/// How long to run the chains.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SamplerConfig {
+    /// Draws kept of each chain.
+    pub num_draws: usize,
+    /// Steps thrown away at the start.
+    pub num_warm_up: usize,
+    /// Steps from one kept draw to the next.
+    pub thinning: usize,
+}
+
+impl SamplerConfig {
+    /// A number of draws after as many steps of warm-up, without thinning.
+    pub fn new(num_draws: usize) -> Self {
+        Self { num_draws, num_warm_up: num_draws, thinning: 1 }
+    }
+
+    /// With another number of warm-up steps.
+    pub fn with_num_warm_up(self, num_warm_up: usize) -> Self {
+        Self { num_warm_up, ..self }
+    }
+
+    /// With only every so many steps kept.
+    pub fn with_thinning(self, thinning: usize) -> Self {
+        Self { thinning, ..self }
+    }
+
+    /// Runs a kernel from the rows of `x0`, one chain each.
+    ///
+    /// Give it a model without autodiff (`model.valid()`), which is faster and gives the same draws.
+    ///
+    /// # Shapes
+    /// - `x0`: `[chains, d]`
+    pub fn run<M, K>(
+        &self,
+        kernel: &K,
+        model: &M,
+        x0: Tensor<2>,
+        rng: &mut Stream,
+    ) -> Result<Samples>
+    where
+        M: ?Sized,
+        K: Kernel<M> + ?Sized,
+    {
+        for (name, value) in [("num_draws", self.num_draws), ("thinning", self.thinning)] {
+            if value == 0 {
+                return Err(Error::setting(name, value, "at least 1"));
+            }
+        }
+        let [num_chains, dimension] = x0.dims();
+        let place = Place::of(&x0);
+        let mut state = State::new(x0);
+        let mut values = Vec::with_capacity(self.num_draws * num_chains * dimension);
+        let mut moves = 0.0;
+        let num_steps = self.num_draws * self.thinning;
+        for step in 0..self.num_warm_up + num_steps {
+            let candidates = kernel.propose(model, state, rng)?;
+            state = candidates.select(rng);
+            // The graph of past steps is of no use to a sampler.
+            state.log_p_tilde = state.log_p_tilde.map(Tensor::inner);
+            if step >= self.num_warm_up {
+                moves += candidates.move_probability();
+                if (step + 1 - self.num_warm_up).is_multiple_of(self.thinning) {
+                    values.extend(to_host(&state.x));
+                }
+            }
+        }
+        Ok(Samples {
+            values,
+            num_chains,
+            dimension,
+            place,
+            acceptance_rate: moves / num_steps as f64,
+        })
+    }
+}
+
+/// Draws of many chains.
+#[derive(Debug, Clone)]
+pub struct Samples {
+    /// Draw by draw, chain by chain.
+    values: Vec<f64>,
+    num_chains: usize,
+    dimension: usize,
+    place: Place,
+    acceptance_rate: f64,
+}
+
+impl Samples {
+    /// All draws of all chains.
+    ///
+    /// # Shapes
+    /// - output: `[draws * chains, d]`
+    pub fn tensor(&self) -> Tensor<2> {
+        let rows = self.values.len() / self.dimension;
+        self.place.tensor(self.values.clone(), [rows, self.dimension])
+    }
+
+    /// Mean probability to move in a step after the warm-up.
+    pub fn acceptance_rate(&self) -> f64 {
+        self.acceptance_rate
+    }
+
+    /// The draws of one coordinate, chain by chain.
+    pub fn chains(&self, coordinate: usize) -> Vec<Vec<f64>> {
+        let draws = self.values.chunks_exact(self.num_chains * self.dimension);
+        (0..self.num_chains)
+            .map(|chain| {
+                draws.clone().map(|draw| draw[chain * self.dimension + coordinate]).collect()
+            })
+            .collect()
+    }
+
+    /// Effective number of independent draws of each coordinate.
+    pub fn effective_sample_sizes(&self) -> Vec<f64> {
+        (0..self.dimension).map(|at| effective_sample_size(&self.chains(at))).collect()
+    }
+
+    /// Split R-hat of each coordinate: close to 1 when the chains agree.
+    pub fn split_r_hats(&self) -> Vec<f64> {
+        (0..self.dimension).map(|at| split_r_hat(&self.chains(at))).collect()
+    }
+}

@@ -1,0 +1,172 @@
+//! Every method finds what it should find, the sampler samples, and results do not depend on the number of threads.
+
+use zhat::burn::module::Module;
+use zhat::burn::tensor::{Device, Tensor};
+use zhat::chain::ChainStore;
+use zhat::criterion::{BinaryNce, Criterion, FromData, Method, MethodConfig, Persistent};
+use zhat::host::to_host;
+use zhat::kernel::{Barker, ConditionalImportance, ConditionalSmc, Metropolis, SmcGradient};
+use zhat::model::{
+    DiagonalGaussian, FullGaussian, GaussianChain, GaussianChainProposal, MlpEnergyConfig, WithLogZ,
+};
+use zhat::proposal::{Adaptive, Hamiltonian, ModelItself, Proposal, RandomWalk};
+use zhat::rng::Streams;
+use zhat::sampler::SamplerConfig;
+use zhat::train::{Batches, OptimiserConfig, Schedule, StepReport, Trainer, TrainingConfig};
+
+use crate::support::{Target, largest_z_score, place, rng};
+
+const MEAN: [f64; 2] = [0.6, -0.4];
+const STD_DEV: [f64; 2] = [1.3, 0.7];
+
+fn data(rows: usize) -> Tensor<2> {
+    let truth = DiagonalGaussian::new(&MEAN, &STD_DEV, &Device::flex()).unwrap();
+    truth.sample(rows, &place(), &mut rng(1))
+}
+
+fn train<M: Module, C: Criterion<M>>(model: M, criterion: C, data: &Tensor<2>, steps: usize) -> M {
+    let config = TrainingConfig::new(steps, 0.05)
+        .with_optimiser(OptimiserConfig::Adam)
+        .with_schedule(Schedule::Cosine)
+        .with_max_gradient_norm(5.0);
+    let mut trainer = Trainer::new(model, criterion, config).unwrap();
+    let mut all_steps = |_: &StepReport<M, C>| true;
+    trainer.fit(&Batches::new(data, 50), &mut all_steps).unwrap();
+    trainer.into_model()
+}
+
+/// Within 0.15 of the maximum likelihood estimate, which is within 0.03 of the truth for 2,000 rows.
+fn assert_found(model: &DiagonalGaussian, name: &str) {
+    for i in 0..2 {
+        let (mean, std_dev) = (model.mean()[i], model.std_dev()[i]);
+        assert!((mean - MEAN[i]).abs() < 0.15, "{name}: mean {mean}");
+        assert!((std_dev - STD_DEV[i]).abs() < 0.15, "{name}: std_dev {std_dev}");
+    }
+}
+
+#[test]
+fn every_method_finds_the_gaussian_behind_the_data() {
+    let device = Device::flex().autodiff();
+    let data = data(2000);
+    let start = DiagonalGaussian::new(&[0.0, 0.0], &[1.0, 1.0], &device).unwrap();
+    for (method, name) in Method::ALL {
+        let criterion = MethodConfig::new(method).init(&data).unwrap();
+        assert_found(&train(start.clone(), criterion, &data, 400), name);
+    }
+    let multi_step = MethodConfig::new(Method::Cnce).with_num_steps(3).init(&data).unwrap();
+    assert_found(&train(start.clone(), multi_step, &data, 400), "cnce, 3 steps");
+    let ideal = FromData(ConditionalImportance::new(ModelItself, 10).unwrap());
+    assert_found(&train(start.clone(), ideal, &data, 400), "rnce with q = p_theta");
+    let q = DiagonalGaussian::new(&[0.0, 0.0], &[2.0, 2.0], &device).unwrap();
+    let adaptive = Adaptive::new(q, &OptimiserConfig::Adam);
+    let adaptive = FromData(ConditionalImportance::new(adaptive, 10).unwrap());
+    assert_found(&train(start, adaptive, &data, 400), "rnce with q_phi");
+}
+
+#[test]
+fn binary_nce_learns_the_normaliser_too() {
+    let device = Device::flex().autodiff();
+    let data = data(2000);
+    let gaussian = DiagonalGaussian::new(&[0.0, 0.0], &[1.0, 1.0], &device).unwrap();
+    let model = WithLogZ::new(gaussian, 0.0, &device);
+    let nce = FromData(BinaryNce::new(FullGaussian::fitted(&data).unwrap(), 10).unwrap());
+    let model = train(model, nce, &data, 600);
+    assert_found(model.model(), "nce");
+    // log Z = log(2 pi) + log(1.3 * 0.7) = 1.744.
+    let truth = to_host(&model.model().log_z())[0];
+    assert!((model.log_z() - truth).abs() < 0.1, "{} against {truth}", model.log_z());
+}
+
+#[test]
+fn smc_rnce_finds_the_chain_behind_the_data_with_both_gradients() {
+    let truth = GaussianChain::new(0.9, 0.8, 0.8, 4, &Device::flex());
+    let data = truth.exact(&Device::flex()).unwrap().sample(2000, &place(), &mut rng(2));
+    let proposal = GaussianChainProposal { coupling: 0.5, std_dev: 1.3 };
+    for gradient in [SmcGradient::Filtering, SmcGradient::Trajectory] {
+        let start = GaussianChain::new(0.2, 0.0, 0.8, 4, &Device::flex().autodiff());
+        let kernel = ConditionalSmc::new(proposal.clone(), 10).unwrap().with_gradient(gradient);
+        let model = train(start, FromData(kernel), &data, 300);
+        // The model's exact mean has to be that of the data, within 0.15.
+        let rows = |tensor: Tensor<2>| to_host(&tensor.mean_dim(0));
+        let exact = model.exact(&Device::flex()).unwrap();
+        let fitted = rows(exact.sample(20_000, &place(), &mut rng(3)));
+        for (fitted, mean) in fitted.iter().zip(rows(data.clone())) {
+            assert!((fitted - mean).abs() < 0.15, "{gradient:?}: {fitted} against {mean}");
+        }
+    }
+}
+
+#[test]
+fn kernels_sample_and_their_diagnostics_say_so() {
+    let (_, target) = Target::all().remove(0);
+    let kernel = Metropolis::new(Hamiltonian::new(0.35, 6).unwrap(), 1).unwrap();
+    let x0 = place().tensor(vec![8.0; 400], [200, 2]);
+    let samples = SamplerConfig::new(60)
+        .with_num_warm_up(60)
+        .with_thinning(2)
+        .run(&kernel, &target, x0.clone(), &mut rng(4))
+        .unwrap();
+    assert!(samples.acceptance_rate() > 0.7);
+    assert!(samples.split_r_hats().iter().all(|r| *r < 1.05));
+    assert!(samples.effective_sample_sizes().iter().all(|ess| *ess > 2000.0));
+    // The last draws of the 200 chains are independent: compare them with as many exact ones.
+    let draws = to_host(&samples.tensor());
+    let exact = to_host(&target.sample(200, &mut rng(5)));
+    assert!(largest_z_score(&exact, &draws[draws.len() - 400..], 2) < 4.5);
+    // Far too few and too small steps from a bad start: the diagnostics must complain.
+    let kernel = Metropolis::new(RandomWalk::new(0.05).unwrap(), 1).unwrap();
+    let stuck = SamplerConfig::new(50).with_num_warm_up(0).run(&kernel, &target, x0, &mut rng(6));
+    assert!(stuck.unwrap().split_r_hats().iter().any(|r| *r > 1.2));
+}
+
+#[test]
+fn results_are_the_same_bits_for_any_number_of_threads() {
+    let run = |threads: usize| -> Vec<f64> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let device = Device::flex().autodiff();
+            let data = data(512);
+            let config = MlpEnergyConfig { width: 96, ..MlpEnergyConfig::new(2) };
+            let model = config.init(&device, &mut rng(2)).unwrap();
+            let criterion =
+                MethodConfig::new(Method::Rnce).with_num_negatives(40).init(&data).unwrap();
+            let training = TrainingConfig::new(8, 0.01).with_optimiser(OptimiserConfig::Adam);
+            let mut trainer = Trainer::new(model, criterion, training).unwrap();
+            let mut all_steps = |_: &StepReport<_, _>| true;
+            trainer.fit(&Batches::new(&data, 256), &mut all_steps).unwrap();
+            let model = trainer.into_model();
+            use zhat::model::UnnormalisedModel;
+            to_host(&model.log_p_tilde(data))
+        })
+    };
+    let one = run(1);
+    assert_eq!(one, run(2));
+    assert_eq!(one, run(3));
+}
+
+#[test]
+fn persistent_chains_can_be_stored_and_taken_up_again() {
+    let device = Device::flex().autodiff();
+    let model = DiagonalGaussian::new(&[0.0, 0.0], &[1.0, 1.0], &device).unwrap();
+    let new = || {
+        let kernel = Barker::new(RandomWalk::new(0.5).unwrap(), 1).unwrap();
+        Persistent::new(kernel, 3).unwrap()
+    };
+    let batches: Vec<Tensor<2>> = (0..4).map(|_| data(6)).collect();
+    let streams = Streams::new(3);
+    let step = |criterion: &mut Persistent<_>, at: usize| {
+        let rng = &mut streams.stream("candidates", at as u64, 0);
+        let loss = criterion.loss(&model, batches[at].clone(), rng).unwrap();
+        to_host(&loss.surrogate)[0]
+    };
+    let mut whole = new();
+    let uninterrupted: Vec<f64> = (0..4).map(|at| step(&mut whole, at)).collect();
+    let mut first = new();
+    step(&mut first, 0);
+    step(&mut first, 1);
+    let text = serde_json::to_string(first.chains()).unwrap();
+    let stored: ChainStore = serde_json::from_str(&text).unwrap();
+    let mut second = new().with_chains(stored);
+    assert_eq!(step(&mut second, 2), uninterrupted[2]);
+    assert_eq!(step(&mut second, 3), uninterrupted[3]);
+}
