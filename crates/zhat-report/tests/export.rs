@@ -76,7 +76,8 @@ fn numbers_that_are_not_finite_are_words_and_never_null() {
 
 #[test]
 fn a_word_where_a_number_belongs_is_refused_with_its_place() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory =
+        common::Directory::new("a_word_where_a_number_belongs_is_refused_with_its_place");
     let path = directory.path().join("results.json");
     let broken = experiment().to_json().expect("JSON").replace("\"Infinity\"", "\"huge\"");
     fs::write(&path, broken).expect("written");
@@ -98,7 +99,8 @@ fn csv_has_its_columns_and_one_row_per_iteration() {
 
 #[test]
 fn every_arm_gets_its_files_and_no_name_leaves_the_directory() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory =
+        common::Directory::new("every_arm_gets_its_files_and_no_name_leaves_the_directory");
     let mut experiment = experiment();
     let arm = experiment.arms["a"].clone();
     experiment.arms.insert("../evil arm".into(), arm.clone());
@@ -119,7 +121,7 @@ fn every_arm_gets_its_files_and_no_name_leaves_the_directory() {
 
 #[test]
 fn writing_replaces_the_old_file_and_leaves_nothing_else() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = common::Directory::new("writing_replaces_the_old_file_and_leaves_nothing_else");
     let path = directory.path().join("results.json");
     fs::write(&path, "old").expect("written");
     export::json::write(&path, &experiment()).expect("replaced");
@@ -129,7 +131,7 @@ fn writing_replaces_the_old_file_and_leaves_nothing_else() {
 
 #[test]
 fn a_directory_that_cannot_be_made_is_named() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = common::Directory::new("a_directory_that_cannot_be_made_is_named");
     let file = directory.path().join("file");
     fs::write(&file, "").expect("written");
     let inside = file.join("out");

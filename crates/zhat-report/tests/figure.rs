@@ -1,5 +1,7 @@
 //! Drawings: no text left, the right size, something to see, and errors for what cannot be drawn.
 
+mod common;
+
 use resvg::tiny_skia::Pixmap;
 use zhat_report::{
     ReportError, export,
@@ -65,7 +67,7 @@ fn the_png_has_the_size_of_the_figure_times_the_scale_and_shows_the_curve() {
 
 #[test]
 fn both_files_show_the_same() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = common::Directory::new("both_files_show_the_same");
     let figure = Figure::new(vec![panel().series(curve(Colour::BLUE))]);
     let [svg, png] = export::figure::write(directory.path(), "kl", &figure).expect("written");
     let options = resvg::usvg::Options::default();

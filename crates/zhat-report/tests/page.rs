@@ -97,7 +97,7 @@ fn figures_scale_with_the_page_and_are_described() {
 
 #[test]
 fn a_page_is_written_as_one_file() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = common::Directory::new("a_page_is_written_as_one_file");
     let path = directory.path().join("report.html");
     let page = Page::new("Fit").lead("A table.");
     export::page::write(&path, &page).expect("written");

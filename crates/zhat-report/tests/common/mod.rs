@@ -1,4 +1,7 @@
-//! A small experiment that the tests share.
+//! A small experiment and an empty directory, which the tests share.
+#![allow(dead_code)] // not every test file uses both
+
+use std::path::{Path, PathBuf};
 
 use zhat_report::{Arm, Claim, Experiment, summarise};
 
@@ -19,4 +22,20 @@ pub fn experiment() -> Experiment {
     experiment.arms.insert("a".into(), curves.into());
     experiment.claims.push(Claim::new("It converges.", "It does not: 0.3 and infinity.", false));
     experiment
+}
+
+/// An empty directory inside the build's own, named after the test that uses it.
+pub struct Directory(PathBuf);
+
+impl Directory {
+    pub fn new(test: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
 }
