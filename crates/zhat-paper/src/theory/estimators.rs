@@ -18,7 +18,7 @@ use super::setting::{
 use super::{Check, Named};
 
 /// Draws behind each expectation.
-const NUMBER: usize = 100_000;
+const NUMBER: usize = 400_000;
 /// Candidates beside the data point.
 const NEGATIVES: usize = 4;
 

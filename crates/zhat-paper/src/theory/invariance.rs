@@ -7,14 +7,16 @@ use zhat::kernel::{
     Barker, ConditionalImportance, ConditionalSmc, Contrast, Kernel, Metropolis, Repeat, State,
 };
 use zhat::model::{DiagonalGaussian, FullGaussian, UnnormalisedModel};
-use zhat::proposal::{GaussianMixture, Hamiltonian, Langevin, Path, Proposal, RandomWalk};
+use zhat::proposal::{
+    Component, GaussianMixture, Hamiltonian, Langevin, Path, Proposal, RandomWalk,
+};
 use zhat::rng::Stream;
 
 use super::setting::{chain, place};
 use super::{Check, Named};
 
 /// Chains that are moved.
-const NUMBER: usize = 25_000;
+const NUMBER: usize = 100_000;
 
 pub fn checks() -> Vec<Named> {
     vec![
@@ -67,7 +69,10 @@ where
     let device = Device::flex();
     let gaussian = FullGaussian::new(&[1.0, -0.5], &[1.5, 0.7, 0.7, 0.6], &device)?;
     let mixture = GaussianMixture::new(
-        &[(0.3, vec![-1.5, 0.5], vec![0.5, 0.8]), (0.7, vec![1.5, -0.5], vec![0.9, 0.4])],
+        &[
+            Component::new(0.3, &[-1.5, 0.5], &[0.5, 0.8]),
+            Component::new(0.7, &[1.5, -0.5], &[0.9, 0.4]),
+        ],
         &device,
     )?;
     let kernel = Repeat::new(kernel.clone(), num_steps)?;
