@@ -22,6 +22,8 @@ struct Arguments {
 enum Command {
     /// Check every proposition of the paper numerically
     Theory(commands::theory::Arguments),
+    /// Measure the training step of the autoregressive EBM
+    Bench(commands::bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -34,5 +36,6 @@ fn main() -> ExitCode {
 fn run(arguments: Arguments) -> anyhow::Result<exit::Outcome> {
     match arguments.command {
         Command::Theory(arguments) => commands::theory::run(&arguments),
+        Command::Bench(arguments) => commands::bench::run(&arguments),
     }
 }

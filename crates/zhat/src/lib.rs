@@ -9,6 +9,7 @@
 
 #![warn(missing_docs)]
 
+pub mod ar;
 pub mod chain;
 pub mod criterion;
 pub mod diagnostics;

@@ -1,0 +1,290 @@
+//! `zhat bench`: the training step of the autoregressive EBM, in seconds and in shares of the machine's GEMM peak.
+
+use std::time::Instant;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use zhat::ar::{
+    ArCriterion, ArEbmConfig, ArStep, ArStepConfig, Preset, products_alone, step_flops,
+    step_networks,
+};
+use zhat::burn::optim::AdamConfig;
+use zhat::burn::tensor::Device;
+use zhat::kernel::SmcGradient;
+use zhat::rng::Streams;
+use zhat_report::{Align, Table};
+
+use crate::exit::Outcome;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Shapes of the networks and of the data
+    #[arg(long, value_enum, default_value = "power")]
+    preset: PresetName,
+    /// What a step minimises
+    #[arg(long, value_enum, default_value = "rnce")]
+    criterion: CriterionName,
+    /// Observations in a step [default: the preset's]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: Option<u32>,
+    /// Negatives of each observation
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    negatives: u32,
+    /// Share of units dropped [default: the preset's]
+    #[arg(long)]
+    dropout: Option<f64>,
+    /// Threads; 0 for as many as there are cores
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Timed steps, after two others
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    steps: u32,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum PresetName {
+    Power,
+    Gas,
+    Hepmass,
+    Miniboone,
+    Bsds300,
+    Small,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CriterionName {
+    MlIs,
+    Rnce,
+    SmcRnce,
+    SmcRnceTrajectory,
+    QOnly,
+}
+
+/// What a benchmark found. The names of the first fields are those that the PyTorch peer prints.
+#[derive(Serialize)]
+struct Report {
+    median_seconds: f64,
+    best_seconds: f64,
+    /// Largest resident memory of the process, where the system tells.
+    peak_memory_mb: Option<f64>,
+    /// Network rows (observations x candidates x features) per second, by the median.
+    rows_per_second: f64,
+    /// Operations of the networks' products per second, by the median; products that are shared or skipped do not count.
+    gflops: f64,
+    /// The same of nothing but those products, all threads at once: the faster of the `gemm` crate and our own.
+    gemm_peak_gflops: f64,
+    /// `gflops / gemm_peak_gflops`
+    gemm_share: f64,
+    features: usize,
+    batch: usize,
+    threads: usize,
+    loss: f64,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let preset = arguments.preset.preset();
+    let mut config = preset.model();
+    if let Some(dropout) = arguments.dropout {
+        config.dropout = dropout;
+    }
+    let mut settings = ArStepConfig::new(arguments.criterion.criterion());
+    settings.num_negatives = arguments.negatives as usize;
+    let batch = arguments.batch.map_or(preset.training().batch, |batch| batch as usize);
+    let report = measure(&config, &settings, batch, arguments.threads, arguments.steps as usize)?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{}", table(&report));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Trains on random data, and measures the peak before and after.
+fn measure(
+    config: &ArEbmConfig,
+    settings: &ArStepConfig,
+    batch: usize,
+    threads: usize,
+    steps: usize,
+) -> anyhow::Result<Report> {
+    let streams = Streams::new(0);
+    let mut model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
+    let mut rng = streams.stream("bench-data", 0, 0);
+    let x: Vec<f32> = (0..batch * config.features).map(|_| rng.normal() as f32).collect();
+    let mut step = ArStep::new(config, settings, threads)?;
+    let threads = step.num_threads();
+    let mut optimiser = AdamConfig::new().with_epsilon(1e-8).init();
+    let peak_before = peak_gflops(config, settings, threads)?;
+    let (mut seconds, mut loss) = (Vec::with_capacity(steps), 0.0);
+    for index in 0..steps + 2 {
+        let start = Instant::now();
+        let (gradients, report) = step.gradient(&model, &x, &streams, index as u64, None)?;
+        model = optimiser.step(5e-4, model, gradients);
+        if index >= 2 {
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        loss = report.loss;
+    }
+    let peak_memory_mb = peak_memory_mb();
+    let gemm_peak_gflops = peak_before.max(peak_gflops(config, settings, threads)?);
+    seconds.sort_by(f64::total_cmp);
+    let median_seconds = seconds[seconds.len() / 2];
+    let gflops = step_flops(config, settings, batch) / median_seconds / 1e9;
+    let rows = batch * settings.candidates() * config.features;
+    Ok(Report {
+        median_seconds,
+        best_seconds: seconds[0],
+        peak_memory_mb,
+        rows_per_second: rows as f64 / median_seconds,
+        gflops,
+        gemm_peak_gflops,
+        gemm_share: gflops / gemm_peak_gflops,
+        features: config.features,
+        batch,
+        threads,
+        loss,
+    })
+}
+
+/// The best rate of the step's products alone, over several rounds, with all threads at work.
+fn peak_gflops(
+    config: &ArEbmConfig,
+    settings: &ArStepConfig,
+    threads: usize,
+) -> anyhow::Result<f64> {
+    let own = || products_alone(config, settings, 12);
+    let rows = settings.tile_observations() * settings.candidates();
+    let widths: Vec<(usize, usize)> =
+        step_networks(config, settings).iter().map(|size| (size.width, size.blocks)).collect();
+    let other = || widths.iter().map(|&(w, blocks)| gemm_products(w, rows, 24 * blocks)).sum();
+    Ok((0..6).map(|_| rate(threads, &own).max(rate(threads, &other))).fold(0.0, f64::max))
+}
+
+/// GFLOP/s of a piece of work on every thread at once.
+fn rate(threads: usize, work: &(impl Fn() -> f64 + Sync)) -> f64 {
+    let start = Instant::now();
+    let flops: f64 = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("products do not panic")).sum()
+    });
+    flops / start.elapsed().as_secs_f64() / 1e9
+}
+
+/// The products of a layer with the `gemm` crate: forward, backward and transposed.
+fn gemm_products(width: usize, rows: usize, passes: usize) -> f64 {
+    let x = vec![0.1f32; rows * width];
+    let weight = vec![0.1f32; width * width];
+    let (mut out, mut gradient) = (vec![0.0f32; rows * width], vec![0.0f32; width * width]);
+    let stride = width as isize;
+    for _ in 0..passes {
+        for _ in 0..2 {
+            // SAFETY: all matrices are dense, row-major and of the sizes given.
+            unsafe {
+                gemm::gemm(
+                    rows,
+                    width,
+                    width,
+                    out.as_mut_ptr(),
+                    1,
+                    stride,
+                    false,
+                    x.as_ptr(),
+                    1,
+                    stride,
+                    weight.as_ptr(),
+                    1,
+                    stride,
+                    0.0,
+                    1.0,
+                    false,
+                    false,
+                    false,
+                    gemm::Parallelism::None,
+                );
+            }
+        }
+        // SAFETY: as above; the left matrix is read transposed.
+        unsafe {
+            gemm::gemm(
+                width,
+                width,
+                rows,
+                gradient.as_mut_ptr(),
+                1,
+                stride,
+                true,
+                x.as_ptr(),
+                stride,
+                1,
+                out.as_ptr(),
+                1,
+                stride,
+                1.0,
+                1.0,
+                false,
+                false,
+                false,
+                gemm::Parallelism::None,
+            );
+        }
+    }
+    std::hint::black_box((&out, &gradient));
+    6.0 * (passes * rows * width * width) as f64
+}
+
+fn table(report: &Report) -> Table {
+    let mut table = Table::new([("", Align::Left), ("", Align::Right)]);
+    let memory = report.peak_memory_mb.map_or("unknown".into(), |mb| format!("{mb:.0} MB"));
+    for (name, value) in [
+        (
+            "features, batch, threads",
+            format!("{}, {}, {}", report.features, report.batch, report.threads),
+        ),
+        ("median step", format!("{:.4} s", report.median_seconds)),
+        ("best step", format!("{:.4} s", report.best_seconds)),
+        ("network rows", format!("{:.0} /s", report.rows_per_second)),
+        ("products", format!("{:.1} GFLOP/s", report.gflops)),
+        ("GEMM peak", format!("{:.1} GFLOP/s", report.gemm_peak_gflops)),
+        ("share of the peak", format!("{:.0} %", 100.0 * report.gemm_share)),
+        ("peak memory", memory),
+    ] {
+        table.row([name.to_owned(), value]);
+    }
+    table
+}
+
+/// `VmHWM` of Linux.
+fn peak_memory_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
+    let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes / 1024.0)
+}
+
+impl PresetName {
+    fn preset(self) -> Preset {
+        match self {
+            PresetName::Power => Preset::Power,
+            PresetName::Gas => Preset::Gas,
+            PresetName::Hepmass => Preset::Hepmass,
+            PresetName::Miniboone => Preset::Miniboone,
+            PresetName::Bsds300 => Preset::Bsds300,
+            PresetName::Small => Preset::Small,
+        }
+    }
+}
+
+impl CriterionName {
+    fn criterion(self) -> ArCriterion {
+        match self {
+            CriterionName::MlIs => ArCriterion::MlIs,
+            CriterionName::Rnce => ArCriterion::Rnce,
+            CriterionName::SmcRnce => ArCriterion::SmcRnce(SmcGradient::Filtering),
+            CriterionName::SmcRnceTrajectory => ArCriterion::SmcRnce(SmcGradient::Trajectory),
+            CriterionName::QOnly => ArCriterion::QOnly,
+        }
+    }
+}

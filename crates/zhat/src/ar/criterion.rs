@@ -1,0 +1,133 @@
+//! What a training step of the autoregressive EBM optimises, and how the work is cut.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::kernel::SmcGradient;
+use crate::smc::{ResampleWhen, Resampling, SmcConfig};
+
+/// The criterion of the energy.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArCriterion {
+    /// `log Z` by importance sampling from the proposal, without the data point.
+    MlIs,
+    /// Ranking NCE: `log Z` by conditional importance sampling.
+    Rnce,
+    /// `log Z` by conditional SMC with adaptive resampling.
+    SmcRnce(SmcGradient),
+    /// The proposal alone (warm-up): no negatives are drawn.
+    QOnly,
+}
+
+/// What the proposal is trained for.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProposalTarget {
+    /// The data: maximum likelihood (the paper's choice for this model).
+    #[default]
+    Data,
+    /// The model: `-sum_j w_j grad log q(x_j)` with the candidates' weights (eq. prop_distr:kl_crit:grad).
+    Model,
+    /// This share of the data's objective and the rest of the model's.
+    Mix(f64),
+}
+
+/// Whether the proposal's objective reaches the blocks that make the context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContextFlow {
+    /// It does, and so does the EBM's (the paper's choice).
+    #[default]
+    Shared,
+    /// It trains the mixture's own layer alone; the EBM's objective trains what makes the context. In warm-up it is
+    /// shared all the same, because nothing else trains the blocks there.
+    Detached,
+}
+
+/// Settings of a training step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArStepConfig {
+    /// The criterion of the energy.
+    pub criterion: ArCriterion,
+    /// Negatives of each observation, `J`.
+    pub num_negatives: usize,
+    /// What the proposal is trained for.
+    pub proposal_target: ProposalTarget,
+    /// Whether the proposal's objective reaches the context.
+    pub context_flow: ContextFlow,
+    /// How ancestors are drawn in SMC-RNCE.
+    pub resampling: Resampling,
+    /// Rows (observations times candidates) that go through the networks together; they should stay in the cache.
+    pub tile_rows: usize,
+    /// Pieces into which a batch is cut, whatever the number of threads; at most as many threads can work.
+    pub lanes: usize,
+}
+
+impl ArStepConfig {
+    /// The paper's settings, with `J = 20`.
+    pub fn new(criterion: ArCriterion) -> Self {
+        Self {
+            criterion,
+            num_negatives: 20,
+            proposal_target: ProposalTarget::Data,
+            context_flow: ContextFlow::Shared,
+            resampling: Resampling::Multinomial,
+            tile_rows: 168,
+            lanes: 16,
+        }
+    }
+
+    /// Checks the ranges of the settings.
+    pub fn validate(&self) -> Result<()> {
+        for (name, value) in [
+            ("num_negatives", self.num_negatives),
+            ("tile_rows", self.tile_rows),
+            ("lanes", self.lanes),
+        ] {
+            if value == 0 {
+                return Err(Error::setting(name, value, "at least 1"));
+            }
+        }
+        match self.proposal_target {
+            ProposalTarget::Mix(share) if !(0.0..=1.0).contains(&share) => {
+                Err(Error::setting("proposal_target.mix", share, "between 0 and 1"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Candidates of each observation that go through the networks, the data point included.
+    pub fn candidates(&self) -> usize {
+        if self.criterion == ArCriterion::QOnly { 1 } else { self.num_negatives + 1 }
+    }
+
+    /// Observations in a tile.
+    pub fn tile_observations(&self) -> usize {
+        (self.tile_rows / self.candidates()).max(1)
+    }
+
+    /// The shares of the data's and of the model's objective in the proposal's.
+    pub(crate) fn proposal_shares(&self) -> (f64, f64) {
+        match self.proposal_target {
+            _ if self.criterion == ArCriterion::QOnly => (1.0, 0.0),
+            ProposalTarget::Data => (1.0, 0.0),
+            ProposalTarget::Model => (0.0, 1.0),
+            ProposalTarget::Mix(share) => (share, 1.0 - share),
+        }
+    }
+
+    /// The particle system of one observation: its size, and when it resamples.
+    pub(crate) fn smc(&self) -> SmcConfig {
+        let (num_particles, share) = match self.criterion {
+            ArCriterion::MlIs => (self.num_negatives, 0.0),
+            ArCriterion::SmcRnce(_) => (self.num_negatives + 1, 0.5),
+            _ => (self.num_negatives + 1, 0.0),
+        };
+        SmcConfig {
+            num_particles,
+            resampling: self.resampling,
+            resample_when: ResampleWhen::EffectiveSampleSizeBelow(share),
+        }
+    }
+}

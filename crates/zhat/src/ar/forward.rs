@@ -1,0 +1,279 @@
+//! The forward pass of one stage: contexts and mixtures of the prefixes, draws, and factors of the model.
+
+use super::dropout::Masks;
+use super::elementwise;
+use super::engine::Engine;
+use super::mixture::{Mixture, total};
+use super::panels::{LANES, Panels};
+use super::products::Start;
+use super::simd::{dispatch, softplus};
+use super::trunk::{Tape, lane};
+use crate::rng::Stream;
+
+/// What one stage computed; enough to go back.
+#[derive(Debug, Default)]
+pub struct Stage {
+    /// The known features of every distinct prefix, `[prefixes, features]`.
+    pub prefix: Panels,
+    /// Prefix of every row; empty where every row has its own.
+    pub sharing: Vec<usize>,
+    /// The proposal network's activations.
+    pub proposal_tape: Tape,
+    /// Raw outputs of the mixture of every prefix, `[prefixes, 3 m]`.
+    pub mixture_raw: Panels,
+    /// Prefixes whose mixture has a gradient.
+    pub mixture_rows: Vec<usize>,
+    /// Input of the energy network, `[rows, context + 1]`.
+    pub energy_input: Panels,
+    /// The energy network's activations.
+    pub energy_tape: Tape,
+    /// Output `o` of the energy network for every row.
+    pub energy_output: Vec<f32>,
+    /// The new feature of every row.
+    pub x: Vec<f32>,
+    /// `log q(x_d | x_<d)` of every row.
+    pub log_q: Vec<f32>,
+    /// `log p~(x_d | x_<d)` of every row.
+    pub log_p: Vec<f32>,
+}
+
+/// Rows that grow by one feature at each stage.
+#[derive(Debug, Default)]
+pub struct Forward {
+    features: usize,
+    candidates: usize,
+    /// Whether candidate 0 of every observation is given and only the others are drawn.
+    retained: bool,
+    /// Whether activations are kept for a backward pass.
+    recording: bool,
+    /// The rows so far, row-major `[rows, features]`; candidate 0 of every observation is complete from the start.
+    pub rows: Vec<f32>,
+    /// Row whose prefix a row has taken over at the last resampling.
+    representative: Vec<usize>,
+    h: Panels,
+    context: Panels,
+    dots: Vec<f32>,
+}
+
+impl Forward {
+    /// Starts with observations, each of which has a number of candidates.
+    ///
+    /// # Shapes
+    /// - `x`: `[n, features]`, row-major
+    pub fn begin(&mut self, x: &[f32], features: usize, candidates: usize) {
+        (self.features, self.candidates, self.retained) = (features, candidates, true);
+        self.rows.clear();
+        for x in x.chunks_exact(features) {
+            self.rows.extend_from_slice(x);
+            self.rows.resize(self.rows.len() + (candidates - 1) * features, 0.0);
+        }
+        self.forget_sharing();
+    }
+
+    /// For passes that a backward pass follows.
+    pub fn recording() -> Self {
+        Self { recording: true, ..Self::default() }
+    }
+
+    /// Starts with rows of which nothing is known.
+    pub fn begin_free(&mut self, rows: usize, features: usize) {
+        (self.features, self.candidates, self.retained) = (features, rows, false);
+        self.rows.clear();
+        self.rows.resize(rows * features, 0.0);
+        self.forget_sharing();
+    }
+
+    /// Rows next to each other with the same ancestor share their prefix.
+    pub fn share(&mut self, ancestors: &[usize]) {
+        for row in 1..ancestors.len() {
+            if ancestors[row] == ancestors[row - 1] {
+                self.representative[row] = self.representative[row - 1];
+            }
+        }
+    }
+
+    /// Number of rows.
+    pub fn num_rows(&self) -> usize {
+        self.rows.len() / self.features
+    }
+
+    /// Runs the proposal network on the prefixes of length `index`, once for those that are shared.
+    ///
+    /// With dropout every row has its own mask and so its own context.
+    pub fn propose(
+        &mut self,
+        engine: &Engine,
+        index: usize,
+        masks: Option<&mut Masks>,
+        stage: &mut Stage,
+    ) {
+        let (rows, features) = (self.num_rows(), self.features);
+        let proposal = &engine.proposal;
+        let mut distinct: Vec<usize> = Vec::new();
+        stage.sharing.clear();
+        if masks.is_none() {
+            self.find_sharing(index, &mut distinct, &mut stage.sharing);
+        }
+        let prefixes = if stage.sharing.is_empty() { rows } else { distinct.len() };
+        stage.prefix.reshape(if index == 0 { 1 } else { prefixes }, index.max(1));
+        for prefix in 0..if index == 0 { 0 } else { prefixes } {
+            let row = distinct.get(prefix).copied().unwrap_or(prefix);
+            for (column, &value) in self.rows[row * features..][..index].iter().enumerate() {
+                stage.prefix.set(prefix, column, value);
+            }
+        }
+        // At stage 0 all rows have the empty prefix; the trunk repeats the one row where dropout makes them differ.
+        self.h.reshape(stage.prefix.rows(), engine.config.proposal.width);
+        for panel in 0..self.h.num_panels() {
+            let start = Start::Bias(lane(&proposal.stage_bias[index], panel));
+            Panels::multiply_panel(
+                &stage.prefix,
+                &proposal.first,
+                index,
+                panel,
+                start,
+                self.h.panel_mut(panel),
+            );
+        }
+        match self.recording {
+            true => proposal.trunk.forward(&mut self.h, prefixes, masks, &mut stage.proposal_tape),
+            false => proposal.trunk.evaluate(&mut self.h, &mut stage.proposal_tape),
+        }
+        let output = stage.proposal_tape.output();
+        proposal.mixture.forward(output, &mut stage.mixture_raw);
+    }
+
+    /// Draws the new feature of every candidate but the data point, and evaluates `log q` of all.
+    pub fn draw(
+        &mut self,
+        engine: &Engine,
+        index: usize,
+        streams: &mut [Stream],
+        stage: &mut Stage,
+    ) {
+        let config = &engine.config;
+        let mut mixture = Mixture::new(config.mixture_components, config.minimum_scale as f32);
+        let mut raw = vec![0.0; stage.mixture_raw.num_panels() * LANES];
+        let mut current = None;
+        stage.x.clear();
+        stage.log_q.clear();
+        for row in 0..self.num_rows() {
+            let prefix = stage.sharing.get(row).copied().unwrap_or(row);
+            if current != Some(prefix) {
+                stage.mixture_raw.read_row(prefix, &mut raw);
+                mixture.set(&raw);
+                current = Some(prefix);
+            }
+            let x = &mut self.rows[row * self.features + index];
+            if !(self.retained && row.is_multiple_of(self.candidates)) {
+                *x = mixture.sample(&mut streams[row / self.candidates]);
+            }
+            stage.x.push(*x);
+            stage.log_q.push(mixture.log_density(*x));
+        }
+    }
+
+    /// Runs the energy network: `log p~(x_d | x_<d)` of every row.
+    pub fn weigh(&mut self, engine: &Engine, masks: Option<&mut Masks>, stage: &mut Stage) {
+        let (rows, energy, context) = (self.num_rows(), &engine.energy, engine.config.context);
+        self.contexts(engine, stage);
+        for row in 0..rows {
+            stage.energy_input.set(row, context, stage.x[row]);
+        }
+        energy.first.forward(&stage.energy_input, &mut self.h);
+        match self.recording {
+            true => energy.trunk.forward(&mut self.h, rows, masks, &mut stage.energy_tape),
+            false => energy.trunk.evaluate(&mut self.h, &mut stage.energy_tape),
+        }
+        let output = stage.energy_tape.output();
+        self.dots.clear();
+        self.dots.resize(rows * LANES, 0.0);
+        for panel in 0..output.num_panels() {
+            elementwise::add_dot(output.panel(panel), lane(&energy.last, panel), &mut self.dots);
+        }
+        stage.energy_output.resize(rows, 0.0);
+        stage.log_p.resize(rows, 0.0);
+        log_factors(&self.dots, energy.last_bias, &mut stage.energy_output, &mut stage.log_p);
+    }
+
+    /// The context of every row, as the first columns of the energy network's input.
+    fn contexts(&mut self, engine: &Engine, stage: &mut Stage) {
+        let proposal = &engine.proposal;
+        let output = stage.proposal_tape.output();
+        let context =
+            if stage.sharing.is_empty() { &mut stage.energy_input } else { &mut self.context };
+        context.reshape(output.rows(), engine.config.context + 1);
+        for panel in 0..proposal.context.weight.num_panels() {
+            let start = Start::Bias(lane(&proposal.context.bias, panel));
+            let depth = proposal.context.weight.rows();
+            Panels::multiply_panel(
+                output,
+                &proposal.context.weight,
+                depth,
+                panel,
+                start,
+                context.panel_mut(panel),
+            );
+        }
+        if !stage.sharing.is_empty() {
+            stage.energy_input.gather(&self.context, &stage.sharing);
+        }
+    }
+
+    /// Rows of observation `n` take over the first `known` features of their ancestors.
+    pub fn resample(&mut self, n: usize, ancestors: &[usize], known: usize) {
+        let (features, first) = (self.features, n * self.candidates);
+        let old = self.rows[first * features..][..self.candidates * features].to_vec();
+        for (candidate, &ancestor) in ancestors.iter().enumerate() {
+            let to = (first + candidate) * features;
+            self.rows[to..to + known].copy_from_slice(&old[ancestor * features..][..known]);
+            let earlier = ancestors[..candidate].iter().position(|&other| other == ancestor);
+            self.representative[first + candidate] = first + earlier.unwrap_or(candidate);
+        }
+    }
+
+    /// Every row has a prefix of its own again.
+    pub fn forget_sharing(&mut self) {
+        self.representative.clear();
+        self.representative.extend(0..self.num_rows());
+    }
+
+    /// The distinct prefixes' rows, and the prefix of every row; nothing if all are distinct.
+    fn find_sharing(&self, index: usize, distinct: &mut Vec<usize>, sharing: &mut Vec<usize>) {
+        let rows = self.num_rows();
+        if index == 0 {
+            distinct.push(0);
+            sharing.resize(rows, 0);
+            return;
+        }
+        for (row, &representative) in self.representative.iter().enumerate() {
+            if representative == row {
+                distinct.push(row);
+                sharing.push(distinct.len() - 1);
+            } else {
+                sharing.push(sharing[representative]);
+            }
+        }
+        if distinct.len() == rows {
+            sharing.clear();
+        }
+    }
+}
+
+dispatch! {
+    /// `o = sum of the partial sums + bias` and `log p~ = -softplus(o)`.
+    pub fn log_factors = log_factors_body(dots: &[f32], bias: f32, outputs: &mut [f32], log_p: &mut [f32])
+}
+
+#[inline(always)]
+fn log_factors_body<const FMA: bool>(
+    dots: &[f32],
+    bias: f32,
+    outputs: &mut [f32],
+    log_p: &mut [f32],
+) {
+    for ((output, log_p), dots) in outputs.iter_mut().zip(log_p).zip(dots.as_chunks::<LANES>().0) {
+        *output = total(dots) + bias;
+        *log_p = -softplus::<FMA>(*output);
+    }
+}

@@ -1,0 +1,310 @@
+//! A mixture of normals on the line: log-density, draws and gradient from a network's raw outputs.
+//!
+//! The raw outputs are `[logits, means, raw scales]`, `m` each; `scale = softplus(raw) + minimum`.
+
+use super::panels::LANES;
+use super::simd::{dispatch, exp, ln, multiply_add, sigmoid, softplus};
+use crate::rng::Stream;
+
+/// `log(2 pi) / 2`
+const HALF_LOG_2_PI: f32 = 0.918_938_5;
+/// A logit whose weight is zero, for padding.
+const NEVER: f32 = -1e30;
+
+type Lane = [f32; LANES];
+
+/// The mixture of one row, made ready once and used for draws, densities and gradients.
+#[derive(Debug, Clone)]
+pub struct Mixture {
+    components: usize,
+    minimum_scale: f32,
+    logits: Vec<Lane>,
+    raw_scales: Vec<Lane>,
+    weights: Vec<Lane>,
+    means: Vec<Lane>,
+    scales: Vec<Lane>,
+    /// `log weight - log scale`
+    heights: Vec<Lane>,
+}
+
+impl Mixture {
+    /// Room for a mixture.
+    pub fn new(components: usize, minimum_scale: f32) -> Self {
+        let zeros = vec![[0.0; LANES]; components.div_ceil(LANES)];
+        let mut logits = zeros.clone();
+        logits.as_flattened_mut().fill(NEVER);
+        Self {
+            components,
+            minimum_scale,
+            logits,
+            raw_scales: zeros.clone(),
+            weights: zeros.clone(),
+            means: zeros.clone(),
+            scales: zeros.clone(),
+            heights: zeros,
+        }
+    }
+
+    /// Takes in the `3 m` raw outputs of one row.
+    pub fn set(&mut self, raw: &[f32]) {
+        let m = self.components;
+        self.logits.as_flattened_mut()[..m].copy_from_slice(&raw[..m]);
+        self.means.as_flattened_mut()[..m].copy_from_slice(&raw[m..2 * m]);
+        self.raw_scales.as_flattened_mut()[..m].copy_from_slice(&raw[2 * m..3 * m]);
+        prepare(self);
+    }
+
+    /// `log q(x)`.
+    pub fn log_density(&self, x: f32) -> f32 {
+        let mut value = 0.0;
+        log_density(self, x, &mut value);
+        value
+    }
+
+    /// A draw: a component by its weight, then a normal.
+    pub fn sample(&self, rng: &mut Stream) -> f32 {
+        let mut left = rng.uniform() as f32;
+        let weights = &self.weights.as_flattened()[..self.components];
+        let mut component = self.components - 1;
+        for (index, weight) in weights.iter().enumerate() {
+            left -= weight;
+            if left < 0.0 {
+                component = index;
+                break;
+            }
+        }
+        let (mean, scale) =
+            (self.means.as_flattened()[component], self.scales.as_flattened()[component]);
+        mean + scale * rng.normal() as f32
+    }
+
+    /// Adds `coefficient` times the gradient of `log q(x)` with respect to the `3 m` raw outputs.
+    pub fn add_gradient(&self, x: f32, coefficient: f32, gradient: &mut [f32]) {
+        let mut parts = [const { Vec::new() }; 3];
+        add_gradient(self, x, coefficient, &mut parts);
+        for (part, gradient) in parts.iter().zip(gradient.chunks_exact_mut(self.components)) {
+            for (value, gradient) in part.as_flattened().iter().zip(gradient) {
+                *gradient += value;
+            }
+        }
+    }
+}
+
+dispatch! {
+    pub fn prepare = prepare_body(mixture: &mut Mixture)
+}
+dispatch! {
+    pub fn log_density = log_density_body(mixture: &Mixture, x: f32, out: &mut f32)
+}
+dispatch! {
+    pub fn add_gradient = add_gradient_body(
+        mixture: &Mixture, x: f32, coefficient: f32, out: &mut [Vec<Lane>; 3],
+    )
+}
+
+#[inline(always)]
+fn prepare_body<const FMA: bool>(mixture: &mut Mixture) {
+    let largest = maximum(&mixture.logits);
+    let mut sum = 0.0;
+    for (weights, logits) in mixture.weights.iter_mut().zip(&mixture.logits) {
+        for l in 0..LANES {
+            weights[l] = exp::<FMA>(logits[l] - largest);
+        }
+        sum += total(weights);
+    }
+    let (inverse, log_sum) = (1.0 / sum, largest + ln::<FMA>(sum));
+    for weights in &mut mixture.weights {
+        for weight in weights {
+            *weight *= inverse;
+        }
+    }
+    let minimum = mixture.minimum_scale;
+    for (scales, raw) in mixture.scales.iter_mut().zip(&mixture.raw_scales) {
+        for l in 0..LANES {
+            scales[l] = softplus::<FMA>(raw[l]) + minimum;
+        }
+    }
+    let blocks = mixture.heights.iter_mut().zip(&mixture.scales).zip(&mixture.logits);
+    for ((heights, scales), logits) in blocks {
+        for l in 0..LANES {
+            heights[l] = logits[l] - log_sum - ln::<FMA>(scales[l]);
+        }
+    }
+}
+
+/// `log (weight density) + log(2 pi) / 2` of each component of a block at `x`, and the standardised `x`.
+#[inline(always)]
+fn terms<const FMA: bool>(mixture: &Mixture, block: usize, x: f32) -> (Lane, Lane) {
+    let (means, scales, heights) =
+        (&mixture.means[block], &mixture.scales[block], &mixture.heights[block]);
+    let (mut values, mut z) = ([0.0; LANES], [0.0; LANES]);
+    for l in 0..LANES {
+        z[l] = (x - means[l]) / scales[l];
+        values[l] = multiply_add::<FMA>(-0.5 * z[l], z[l], heights[l]);
+    }
+    (values, z)
+}
+
+#[inline(always)]
+fn log_sum_terms<const FMA: bool>(mixture: &Mixture, x: f32) -> f32 {
+    let blocks = mixture.logits.len();
+    let mut largest = f32::NEG_INFINITY;
+    for block in 0..blocks {
+        largest = largest.max(maximum(&[terms::<FMA>(mixture, block, x).0]));
+    }
+    let mut sum = 0.0;
+    for block in 0..blocks {
+        let (mut values, _) = terms::<FMA>(mixture, block, x);
+        for value in &mut values {
+            *value = exp::<FMA>(*value - largest);
+        }
+        sum += total(&values);
+    }
+    largest + ln::<FMA>(sum)
+}
+
+#[inline(always)]
+fn log_density_body<const FMA: bool>(mixture: &Mixture, x: f32, out: &mut f32) {
+    *out = log_sum_terms::<FMA>(mixture, x) - HALF_LOG_2_PI;
+}
+
+#[inline(always)]
+fn add_gradient_body<const FMA: bool>(
+    mixture: &Mixture,
+    x: f32,
+    coefficient: f32,
+    out: &mut [Vec<Lane>; 3],
+) {
+    let log_sum = log_sum_terms::<FMA>(mixture, x);
+    for block in 0..mixture.logits.len() {
+        let (values, z) = terms::<FMA>(mixture, block, x);
+        let mut parts = [[0.0; LANES]; 3];
+        for l in 0..LANES {
+            let responsibility = exp::<FMA>(values[l] - log_sum);
+            let scale = mixture.scales[block][l];
+            parts[0][l] = coefficient * (responsibility - mixture.weights[block][l]);
+            parts[1][l] = coefficient * responsibility * z[l] / scale;
+            let slope = sigmoid::<FMA>(mixture.raw_scales[block][l]);
+            parts[2][l] = coefficient * responsibility * (z[l] * z[l] - 1.0) / scale * slope;
+        }
+        for (out, part) in out.iter_mut().zip(parts) {
+            out.push(part);
+        }
+    }
+}
+
+#[inline(always)]
+fn maximum(lanes: &[Lane]) -> f32 {
+    let mut largest = [f32::NEG_INFINITY; LANES];
+    for lane in lanes {
+        for l in 0..LANES {
+            largest[l] = if lane[l] > largest[l] { lane[l] } else { largest[l] };
+        }
+    }
+    largest.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b))
+}
+
+/// The sum of 16 values, in a fixed order.
+#[inline(always)]
+pub(crate) fn total(values: &Lane) -> f32 {
+    let mut half = [0.0; 8];
+    for l in 0..8 {
+        half[l] = values[l] + values[l + 8];
+    }
+    let quarter = [half[0] + half[4], half[1] + half[5], half[2] + half[6], half[3] + half[7]];
+    (quarter[0] + quarter[2]) + (quarter[1] + quarter[3])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Streams;
+
+    fn raw(components: usize) -> Vec<f32> {
+        let mut rng = Streams::new(9).stream("test", 0, 0);
+        (0..3 * components).map(|_| 1.5 * rng.normal() as f32).collect()
+    }
+
+    /// The definition, in double precision.
+    fn reference(raw: &[f32], minimum: f64, x: f64) -> f64 {
+        let m = raw.len() / 3;
+        let raw: Vec<f64> = raw.iter().map(|&v| f64::from(v)).collect();
+        let normaliser: f64 = raw[..m].iter().map(|l| l.exp()).sum();
+        let density: f64 = (0..m)
+            .map(|k| {
+                let scale = raw[2 * m + k].exp().ln_1p() + minimum;
+                let z = (x - raw[m + k]) / scale;
+                raw[k].exp() / normaliser * (-0.5 * z * z).exp() / scale
+            })
+            .sum();
+        density.ln() - 0.5 * (2.0 * std::f64::consts::PI).ln()
+    }
+
+    #[test]
+    fn the_log_density_and_its_gradient_equal_the_definition() {
+        for components in [1, 3, 10, 16, 21] {
+            let raw = raw(components);
+            let mut mixture = Mixture::new(components, 1e-3);
+            mixture.set(&raw);
+            for x in [-3.0f32, -0.4, 0.0, 1.7, 6.0] {
+                let expected = reference(&raw, 1e-3, f64::from(x));
+                assert!(
+                    (f64::from(mixture.log_density(x)) - expected).abs()
+                        < 1e-5 * (1.0 + expected.abs())
+                );
+                let mut gradient = vec![0.0; raw.len()];
+                mixture.add_gradient(x, 2.0, &mut gradient);
+                for (index, &value) in gradient.iter().enumerate() {
+                    let step = 1e-3f32;
+                    let (mut up, mut down) = (raw.clone(), raw.clone());
+                    up[index] += step;
+                    down[index] -= step;
+                    let width = f64::from(up[index]) - f64::from(down[index]);
+                    let slope = (reference(&up, 1e-3, f64::from(x))
+                        - reference(&down, 1e-3, f64::from(x)))
+                        / width;
+                    assert!(
+                        (f64::from(value) - 2.0 * slope).abs() < 2e-3 * (1.0 + slope.abs()),
+                        "{value} {slope}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_outputs_stay_finite() {
+        let mut mixture = Mixture::new(2, 1e-3);
+        mixture.set(&[300.0, -300.0, 0.0, 5.0, -200.0, 90.0]);
+        for x in [0.0, 1e3, -1e4] {
+            assert!(mixture.log_density(x).is_finite());
+            let mut gradient = [0.0; 6];
+            mixture.add_gradient(x, 1.0, &mut gradient);
+            assert!(gradient.iter().all(|g| g.is_finite()), "{gradient:?}");
+        }
+    }
+
+    #[test]
+    fn draws_have_the_mixtures_mean_and_variance() {
+        let raw = raw(4);
+        let mut mixture = Mixture::new(4, 1e-3);
+        mixture.set(&raw);
+        let mut rng = Streams::new(10).stream("test", 0, 0);
+        let number = 100_000;
+        let draws: Vec<f64> = (0..number).map(|_| f64::from(mixture.sample(&mut rng))).collect();
+        let (weights, means, scales) = (
+            mixture.weights.as_flattened(),
+            mixture.means.as_flattened(),
+            mixture.scales.as_flattened(),
+        );
+        let moment =
+            |f: &dyn Fn(usize) -> f64| (0..4).map(|k| f64::from(weights[k]) * f(k)).sum::<f64>();
+        let mean = moment(&|k| f64::from(means[k]));
+        let variance =
+            moment(&|k| f64::from(scales[k]).powi(2) + f64::from(means[k]).powi(2)) - mean * mean;
+        let average = draws.iter().sum::<f64>() / number as f64;
+        assert!((average - mean).abs() < 4.0 * (variance / number as f64).sqrt());
+        let spread = draws.iter().map(|d| (d - average).powi(2)).sum::<f64>() / number as f64;
+        assert!((spread / variance - 1.0).abs() < 0.05);
+    }
+}

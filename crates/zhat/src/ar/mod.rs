@@ -1,0 +1,34 @@
+//! The autoregressive EBM: networks, proposal, training step, sampling and evaluation.
+
+mod config;
+mod criterion;
+mod device;
+mod dropout;
+mod elementwise;
+mod engine;
+mod evaluate;
+mod forward;
+mod mixture;
+mod model;
+mod network;
+mod panels;
+mod particles;
+mod products;
+mod sample;
+mod simd;
+mod step;
+mod tile;
+mod trunk;
+mod workload;
+
+pub use config::{Activation, ArEbmConfig, ArTrainingConfig, NetworkSize, Preset};
+pub use criterion::{ArCriterion, ArStepConfig, ContextFlow, ProposalTarget};
+pub use device::DeviceLoss;
+pub use dropout::{Dropout, Masks};
+pub use engine::Engine;
+pub use evaluate::{Evaluator, RowScores, SmcEstimate};
+pub use mixture::Mixture;
+pub use model::{ArEbm, Outlook};
+pub use network::{ResidualBlock, ResidualNet, ResidualNetConfig};
+pub use step::{ArStep, ArStepReport};
+pub use workload::{products_alone, step_flops, step_networks};

@@ -1,0 +1,128 @@
+//! The residual network as a Burn module: linear, pre-activation residual blocks, activation, linear.
+
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::tensor::activation::relu;
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::config::Activation;
+use super::dropout::Masks;
+use crate::rng::Stream;
+
+/// Shape of a [`ResidualNet`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResidualNetConfig {
+    /// Inputs of the first layer.
+    pub inputs: usize,
+    /// Outputs of the last layer.
+    pub outputs: usize,
+    /// Number of residual blocks.
+    pub blocks: usize,
+    /// Units in each layer.
+    pub width: usize,
+}
+
+impl ResidualNetConfig {
+    /// The network. The second layer of every block starts at zero, weights and bias; the other layers start
+    /// `U(+-1/sqrt(fan_in))`.
+    pub fn init(&self, device: &Device, rng: &mut Stream) -> ResidualNet {
+        let width = self.width;
+        let first = linear(self.inputs, width, device, rng);
+        let blocks = (0..self.blocks)
+            .map(|_| ResidualBlock {
+                first: linear(width, width, device, rng),
+                second: zero_linear(width, width, device),
+            })
+            .collect();
+        ResidualNet { first, blocks, last: linear(width, self.outputs, device, rng) }
+    }
+}
+
+/// Linear, pre-activation residual blocks, activation, linear.
+#[derive(Module, Debug)]
+pub struct ResidualNet {
+    /// From the inputs to the width.
+    pub first: Linear,
+    /// The blocks.
+    pub blocks: Vec<ResidualBlock>,
+    /// From the width to the outputs.
+    pub last: Linear,
+}
+
+/// `h + W_b drop(act(W_a act(h) + b_a)) + b_b`
+#[derive(Module, Debug)]
+pub struct ResidualBlock {
+    /// `W_a`, `b_a`
+    pub first: Linear,
+    /// `W_b`, `b_b`
+    pub second: Linear,
+}
+
+impl ResidualNet {
+    /// The blocks and the activation after them, in plain Burn operations on any device.
+    ///
+    /// # Shapes
+    /// - `h`: `[n, width]`
+    /// - output: `[n, width]`
+    pub fn trunk(
+        &self,
+        h: Tensor<2>,
+        activation: Activation,
+        mut masks: Option<&mut Masks>,
+    ) -> Tensor<2> {
+        let activate = |x: Tensor<2>| match activation {
+            Activation::Relu => relu(x),
+            Activation::Tanh => x.tanh(),
+        };
+        let mut h = h;
+        for block in &self.blocks {
+            let mut hidden = activate(block.first.forward(activate(h.clone())));
+            if let Some(masks) = &mut masks {
+                let [rows, width] = hidden.dims();
+                let mask = TensorData::new(masks.layer_mask(width), [rows, width]);
+                hidden = hidden.clone() * Tensor::from_data(mask, &hidden.device());
+            }
+            h = h + block.second.forward(hidden);
+        }
+        activate(h)
+    }
+
+    /// The whole network.
+    ///
+    /// # Shapes
+    /// - `input`: `[n, inputs]`
+    /// - output: `[n, outputs]`
+    pub fn forward(
+        &self,
+        input: Tensor<2>,
+        activation: Activation,
+        masks: Option<&mut Masks>,
+    ) -> Tensor<2> {
+        self.last.forward(self.trunk(self.first.forward(input), activation, masks))
+    }
+}
+
+fn linear(inputs: usize, outputs: usize, device: &Device, rng: &mut Stream) -> Linear {
+    let bound = 1.0 / (inputs as f64).sqrt();
+    let mut draw =
+        |number: usize| (0..number).map(|_| (bound * (2.0 * rng.uniform() - 1.0)) as f32).collect();
+    Linear {
+        weight: parameter(draw(inputs * outputs), [inputs, outputs], device),
+        bias: Some(parameter(draw(outputs), [outputs], device)),
+    }
+}
+
+fn zero_linear(inputs: usize, outputs: usize, device: &Device) -> Linear {
+    Linear {
+        weight: parameter(vec![0.0; inputs * outputs], [inputs, outputs], device),
+        bias: Some(parameter(vec![0.0; outputs], [outputs], device)),
+    }
+}
+
+fn parameter<const D: usize>(
+    values: Vec<f32>,
+    shape: [usize; D],
+    device: &Device,
+) -> Param<Tensor<D>> {
+    Param::from_data(TensorData::new(values, shape), device)
+}

@@ -1,0 +1,172 @@
+//! The training step on the CPU: tiles of observations on threads, with the same bits for any number of them.
+//!
+//! The criteria are means over observations, so a batch is cut into tiles whose activations stay in the cache. A fixed
+//! number of lanes each sum their tiles in order, and the lanes are added in order. Every observation has its own
+//! random streams, so neither threads nor tiles change what is drawn.
+
+use std::sync::Mutex;
+
+use burn::optim::GradientsParams;
+use rayon::prelude::*;
+
+use super::config::ArEbmConfig;
+use super::criterion::{ArCriterion, ArStepConfig};
+use super::engine::{Engine, EngineGradient};
+use super::model::ArEbm;
+use super::tile::{Plan, TileReport, Workspace};
+use crate::error::{Error, Result};
+use crate::rng::Streams;
+
+/// Threads and memory of training steps.
+#[derive(Debug)]
+pub struct ArStep {
+    config: ArEbmConfig,
+    settings: ArStepConfig,
+    pool: rayon::ThreadPool,
+    workspaces: Mutex<Vec<Workspace>>,
+    lanes: Vec<EngineGradient>,
+}
+
+/// What a step found, as means over the batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ArStepReport {
+    /// `proposal_nll + ebm_loss`
+    pub loss: f64,
+    /// `-log q(x_0)`
+    pub proposal_nll: f64,
+    /// `-log p~(x_0) + log Z-hat`; zero in warm-up.
+    pub ebm_loss: f64,
+    /// Euclidean norm of the gradient, before clipping.
+    pub gradient_norm: f64,
+    /// Effective sample size of the candidates at the last stage; zero in warm-up.
+    pub effective_sample_size: f64,
+    /// Number of resamplings of an observation's particles.
+    pub resamplings: f64,
+}
+
+impl ArStep {
+    /// A step for models of one shape, on a number of threads (0: as many as there are cores).
+    pub fn new(config: &ArEbmConfig, settings: &ArStepConfig, threads: usize) -> Result<Self> {
+        config.validate()?;
+        settings.validate()?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .map_err(|error| Error::setting("threads", threads, format!("startable ({error})")))?;
+        Ok(Self {
+            config: config.clone(),
+            settings: settings.clone(),
+            pool,
+            workspaces: Mutex::new(Vec::new()),
+            lanes: Vec::new(),
+        })
+    }
+
+    /// The settings, which may be changed between steps (from warm-up to the criterion).
+    pub fn settings_mut(&mut self) -> &mut ArStepConfig {
+        &mut self.settings
+    }
+
+    /// Threads at work.
+    pub fn num_threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// Loss and gradient of a batch, in the form that Burn's optimisers take; `clip` bounds the gradient's norm.
+    ///
+    /// # Shapes
+    /// - `x`: `[n, features]`, row-major
+    pub fn gradient(
+        &mut self,
+        model: &ArEbm,
+        x: &[f32],
+        streams: &Streams,
+        step: u64,
+        clip: Option<f64>,
+    ) -> Result<(GradientsParams, ArStepReport)> {
+        let tiles = self.run(model, x, streams, step)?;
+        let with_energy = self.settings.criterion != ArCriterion::QOnly;
+        let mut layers = self.lanes[0].layers(&self.config, model, with_energy);
+        let gradient_norm = layers.iter().map(|layer| layer.squared_norm()).sum::<f64>().sqrt();
+        if !gradient_norm.is_finite() {
+            return Err(Error::GradientNotFinite { part: "model", step: step as usize });
+        }
+        if let Some(bound) = clip.filter(|&bound| gradient_norm > bound) {
+            layers.iter_mut().for_each(|layer| layer.scale((bound / gradient_norm) as f32));
+        }
+        let device = model.proposal.first.weight.val().device().inner();
+        let mut params = GradientsParams::new();
+        layers.into_iter().for_each(|layer| layer.register(&mut params, &device));
+        let TileReport { proposal_nll, ebm_loss, effective_sample_size, resamplings } = tiles;
+        let loss = proposal_nll + ebm_loss;
+        Ok((
+            params,
+            ArStepReport {
+                loss,
+                proposal_nll,
+                ebm_loss,
+                gradient_norm,
+                effective_sample_size,
+                resamplings,
+            },
+        ))
+    }
+
+    /// Leaves the gradient of the batch in the first lane.
+    fn run(
+        &mut self,
+        model: &ArEbm,
+        x: &[f32],
+        streams: &Streams,
+        step: u64,
+    ) -> Result<TileReport> {
+        let features = self.config.features;
+        assert!(
+            !x.is_empty() && x.len().is_multiple_of(features),
+            "whole rows of {features} features"
+        );
+        let batch = x.len() / features;
+        let engine = Engine::new(&self.config, model);
+        let plan = Plan {
+            engine: &engine,
+            config: &self.settings,
+            streams,
+            step,
+            scale: 1.0 / batch as f64,
+        };
+        let tiles = tiles(batch, &self.settings);
+        let lanes = tiles.len().min(self.settings.lanes);
+        if self.lanes.len() != lanes {
+            self.lanes = vec![engine.zero_gradient(); lanes];
+        }
+        let workspaces = &self.workspaces;
+        let lane = |(lane, gradient): (usize, &mut EngineGradient)| -> Result<TileReport> {
+            gradient.clear();
+            let mut workspace = workspaces.lock().expect("no panic").pop().unwrap_or_default();
+            let mut report = TileReport::default();
+            for tile in &tiles[lane * tiles.len() / lanes..(lane + 1) * tiles.len() / lanes] {
+                let x = &x[tile.start * features..tile.end * features];
+                report.add(&plan.run(x, tile.start, &mut workspace, gradient)?);
+            }
+            workspaces.lock().expect("no panic").push(workspace);
+            Ok(report)
+        };
+        // One task for each lane: whichever thread is free takes the next.
+        let reports: Vec<Result<TileReport>> = self
+            .pool
+            .install(|| self.lanes.par_iter_mut().with_max_len(1).enumerate().map(lane).collect());
+        let mut total = TileReport::default();
+        for report in reports {
+            total.add(&report?);
+        }
+        let (first, rest) = self.lanes.split_first_mut().expect("at least one lane");
+        rest.iter().for_each(|lane| first.add(lane));
+        Ok(total)
+    }
+}
+
+/// Cuts a batch into tiles of nearly equal size: as few as the tile's rows allow, but enough for a few threads.
+fn tiles(batch: usize, settings: &ArStepConfig) -> Vec<std::ops::Range<usize>> {
+    let number = batch.div_ceil(settings.tile_observations()).max(4.min(batch));
+    (0..number).map(|tile| tile * batch / number..(tile + 1) * batch / number).collect()
+}

@@ -1,0 +1,330 @@
+//! The residual blocks of a network, forward and backward by hand, on panels.
+//!
+//! A block is `h + W_b drop(act(W_a act(h) + b_a)) + b_b`. Each panel of a product is activated, dropped or added while
+//! it is still in the first-level cache; what the backward pass needs is kept in a [`Tape`].
+
+use super::dropout::{Dropout, Masks};
+use super::elementwise::{self, Shape};
+use super::panels::{LANES, Panels};
+use super::products::Start;
+
+/// A linear layer, ready for products in both directions.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    /// `[inputs, outputs]`
+    pub weight: Panels,
+    /// `[outputs, inputs]`; empty where no backward pass is wanted.
+    pub transposed: Panels,
+    /// One value for each output, padded.
+    pub bias: Vec<f32>,
+}
+
+/// The gradient of a layer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayerGradient {
+    /// `[inputs, outputs]`
+    pub weight: Panels,
+    /// One value for each output, padded.
+    pub bias: Vec<f32>,
+}
+
+impl Layer {
+    /// From a weight matrix `[inputs, outputs]` and a bias.
+    pub fn new(weight: Panels, bias: &[f32]) -> Self {
+        let bias = padded(bias);
+        Self { transposed: weight.transposed(), weight, bias }
+    }
+
+    /// A gradient of zeros.
+    pub fn zero_gradient(&self) -> LayerGradient {
+        LayerGradient {
+            weight: Panels::zeros(self.weight.rows(), self.weight.columns()),
+            bias: vec![0.0; self.bias.len()],
+        }
+    }
+
+    /// `out = input * weight + bias`.
+    ///
+    /// # Shapes
+    /// - `input`: `[rows, >= inputs]`, `out`: `[rows, outputs]`
+    pub fn forward(&self, input: &Panels, out: &mut Panels) {
+        out.reshape(input.rows(), self.weight.columns());
+        for panel in 0..out.num_panels() {
+            let start = Start::Bias(lane(&self.bias, panel));
+            Panels::multiply_panel(
+                input,
+                &self.weight,
+                self.weight.rows(),
+                panel,
+                start,
+                out.panel_mut(panel),
+            );
+        }
+    }
+
+    /// `out = gradient * weight^T`.
+    ///
+    /// # Shapes
+    /// - `gradient`: `[rows, outputs]`, `out`: `[rows, inputs]`
+    pub fn backward(&self, gradient: &Panels, out: &mut Panels) {
+        out.reshape(gradient.rows(), self.transposed.columns());
+        for panel in 0..out.num_panels() {
+            let depth = self.transposed.rows();
+            Panels::multiply_panel(
+                gradient,
+                &self.transposed,
+                depth,
+                panel,
+                Start::Zero,
+                out.panel_mut(panel),
+            );
+        }
+    }
+}
+
+impl LayerGradient {
+    /// Adds `input^T * gradient` to the weight's gradient, and the column sums of `gradient` to the bias's.
+    pub fn add(&mut self, input: &Panels, gradient: &Panels) {
+        self.weight.add_transposed_product(input, self.weight.rows(), gradient);
+        add_column_sums(gradient, &mut self.bias);
+    }
+}
+
+/// Adds the column sums of a matrix to `sums`.
+pub fn add_column_sums(values: &Panels, sums: &mut [f32]) {
+    for (panel, sums) in sums.chunks_exact_mut(LANES).enumerate() {
+        elementwise::add_column_sums(values.panel(panel), sums);
+    }
+}
+
+/// A bias, padded to whole panels with zeros.
+pub fn padded(values: &[f32]) -> Vec<f32> {
+    let mut values = values.to_vec();
+    values.resize(values.len().next_multiple_of(LANES), 0.0);
+    values
+}
+
+/// The 16 values of a padded bias that belong to a panel.
+pub fn lane(values: &[f32], panel: usize) -> &[f32; LANES] {
+    values[panel * LANES..][..LANES].as_array().expect("16 values")
+}
+
+/// Residual blocks of one width.
+#[derive(Debug, Clone)]
+pub struct Trunk {
+    /// The activation.
+    pub shape: Shape,
+    /// The two layers of each block.
+    pub blocks: Vec<[Layer; 2]>,
+}
+
+/// What a forward pass leaves for the backward pass.
+#[derive(Debug, Clone, Default)]
+pub struct Tape {
+    /// `act(h)` before each block, and after the last.
+    activations: Vec<Panels>,
+    /// `drop(act(.))` inside each block.
+    hidden: Vec<Panels>,
+    dropout: Option<Dropout>,
+}
+
+impl Tape {
+    /// `act(h)` after the last block: what the last layer of the network sees.
+    pub fn output(&self) -> &Panels {
+        self.activations.last().expect("a forward pass was made")
+    }
+}
+
+/// Memory of a backward pass.
+#[derive(Debug, Clone, Default)]
+pub struct Scratch {
+    inner: Panels,
+    panel: Vec<f32>,
+}
+
+impl Trunk {
+    /// Runs all blocks; [`Tape::output`] is the activated result.
+    ///
+    /// With one row of `h` but more `rows`, all rows start from the same values, and only dropout makes them differ:
+    /// the first product is then done once.
+    ///
+    /// # Shapes
+    /// - `h`: `[rows, width]` or `[1, width]`; it is used up
+    pub fn forward(&self, h: &mut Panels, rows: usize, masks: Option<&mut Masks>, tape: &mut Tape) {
+        tape.activations.resize_with(self.blocks.len() + 1, Panels::default);
+        tape.hidden.resize_with(self.blocks.len(), Panels::default);
+        tape.dropout = masks.as_ref().map(|masks| masks.dropout());
+        let mut masks = masks;
+        if self.blocks.is_empty() {
+            broadcast(h, rows);
+        }
+        activate(self.shape, h, &mut tape.activations[0]);
+        for (index, layers) in self.blocks.iter().enumerate() {
+            let (before, after) = tape.activations.split_at_mut(index + 1);
+            self.block(
+                layers,
+                h,
+                rows,
+                &before[index],
+                &mut tape.hidden[index],
+                &mut after[0],
+                &mut masks,
+            );
+        }
+    }
+
+    /// The same without a tape to go back on: memory for one block serves all of them.
+    pub fn evaluate(&self, h: &mut Panels, tape: &mut Tape) {
+        tape.activations.resize_with(1, Panels::default);
+        tape.hidden.resize_with(1, Panels::default);
+        activate(self.shape, h, &mut tape.activations[0]);
+        let mut output = std::mem::take(&mut tape.activations[0]);
+        for layers in &self.blocks {
+            let rows = h.rows();
+            let input = output;
+            output = Panels::default();
+            std::mem::swap(&mut output, &mut tape.activations[0]);
+            self.block(layers, h, rows, &input, &mut tape.hidden[0], &mut output, &mut None);
+            tape.activations[0] = input;
+        }
+        tape.activations[0] = output;
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn block(
+        &self,
+        [first, second]: &[Layer; 2],
+        h: &mut Panels,
+        rows: usize,
+        input: &Panels,
+        hidden: &mut Panels,
+        output: &mut Panels,
+        masks: &mut Option<&mut Masks>,
+    ) {
+        let width = h.columns();
+        hidden.reshape(rows, width);
+        if let Some(masks) = masks {
+            masks.next_layer();
+        }
+        let mut shared = [0.0; LANES];
+        for panel in 0..hidden.num_panels() {
+            let start = Start::Bias(lane(&first.bias, panel));
+            let out = hidden.panel_mut(panel);
+            if input.rows() == rows {
+                Panels::multiply_panel(input, &first.weight, width, panel, start, out);
+            } else {
+                Panels::multiply_panel(input, &first.weight, width, panel, start, &mut shared);
+                out.as_chunks_mut().0.fill(shared);
+            }
+            match masks {
+                Some(masks) => masks.activate(self.shape, out),
+                None => elementwise::activate_in_place(self.shape, out),
+            }
+        }
+        broadcast(h, rows);
+        output.reshape(rows, width);
+        for panel in 0..hidden.num_panels() {
+            let start = Start::Add(lane(&second.bias, panel));
+            Panels::multiply_panel(hidden, &second.weight, width, panel, start, h.panel_mut(panel));
+            elementwise::activate(self.shape, h.panel(panel), output.panel_mut(panel));
+        }
+    }
+
+    /// Turns the gradient with respect to [`Tape::output`] into the one with respect to the input `h`, and adds to the
+    /// gradients of the layers.
+    ///
+    /// # Shapes
+    /// - `gradient`: `[rows, width]`; afterwards as many rows as `h` had
+    pub fn backward(
+        &self,
+        gradient: &mut Panels,
+        tape: &Tape,
+        blocks: &mut [[LayerGradient; 2]],
+        scratch: &mut Scratch,
+    ) {
+        let mut unused = [0.0; LANES];
+        for panel in 0..gradient.num_panels() {
+            let activation = tape.output().panel(panel);
+            elementwise::derivative(
+                self.shape,
+                None,
+                activation,
+                gradient.panel_mut(panel),
+                &mut unused,
+            );
+        }
+        self.backward_activated(gradient, tape, blocks, scratch);
+    }
+
+    /// [`Trunk::backward`] for a gradient with respect to the last `h`, before its activation.
+    pub fn backward_activated(
+        &self,
+        gradient: &mut Panels,
+        tape: &Tape,
+        blocks: &mut [[LayerGradient; 2]],
+        scratch: &mut Scratch,
+    ) {
+        let scale = tape.dropout.map(Dropout::scale);
+        let (rows, width) = (gradient.rows(), gradient.columns());
+        scratch.panel.resize(rows * LANES, 0.0);
+        for (index, ([first, second], [grad_first, grad_second])) in
+            self.blocks.iter().zip(blocks).enumerate().rev()
+        {
+            let (input, hidden) = (&tape.activations[index], &tape.hidden[index]);
+            grad_second.add(hidden, gradient);
+            let inner = &mut scratch.inner;
+            inner.reshape(rows, width);
+            for panel in 0..inner.num_panels() {
+                let out = inner.panel_mut(panel);
+                Panels::multiply_panel(
+                    gradient,
+                    &second.transposed,
+                    width,
+                    panel,
+                    Start::Zero,
+                    out,
+                );
+                let sums = &mut grad_first.bias[panel * LANES..][..LANES];
+                elementwise::derivative(self.shape, scale, hidden.panel(panel), out, sums);
+            }
+            if input.rows() != rows {
+                // All rows share their input, so only the sum over the rows goes on.
+                *inner = summed(inner);
+                *gradient = summed(gradient);
+                scratch.panel.resize(LANES, 0.0);
+            }
+            grad_first.weight.add_transposed_product(input, width, inner);
+            for panel in 0..inner.num_panels() {
+                let out = &mut scratch.panel;
+                Panels::multiply_panel(inner, &first.transposed, width, panel, Start::Zero, out);
+                elementwise::add_derivative(
+                    self.shape,
+                    input.panel(panel),
+                    out,
+                    gradient.panel_mut(panel),
+                );
+            }
+        }
+    }
+}
+
+fn activate(shape: Shape, h: &Panels, out: &mut Panels) {
+    out.reshape(h.rows(), h.columns());
+    for panel in 0..h.num_panels() {
+        elementwise::activate(shape, h.panel(panel), out.panel_mut(panel));
+    }
+}
+
+/// Repeats a single row.
+fn broadcast(h: &mut Panels, rows: usize) {
+    if h.rows() != rows {
+        let one = h.clone();
+        h.gather(&one, &vec![0; rows]);
+    }
+}
+
+fn summed(values: &Panels) -> Panels {
+    let mut sums = Panels::zeros(1, values.columns());
+    add_column_sums(values, sums.data_mut());
+    sums
+}

@@ -1,0 +1,212 @@
+//! Estimates and draws against quadrature, on a random model of two features.
+
+use zhat::ar::*;
+use zhat::burn::module::{Module, ModuleMapper, Param};
+use zhat::burn::tensor::{Device, Tensor, TensorData};
+use zhat::kernel::SmcGradient;
+use zhat::rng::{Stream, Streams};
+use zhat::smc::{ResampleWhen, SmcConfig};
+
+struct Randomise(Stream);
+impl ModuleMapper for Randomise {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let shape = param.val().dims();
+        let fan_in = if D == 2 { shape[0] } else { 2 };
+        let values: Vec<f32> = (0..shape.iter().product())
+            .map(|_| (1.3 / (fan_in as f64).sqrt() * self.0.normal()) as f32)
+            .collect();
+        param.map(|tensor| Tensor::<D>::from_data(TensorData::new(values, shape), &tensor.device()))
+    }
+}
+
+/// A random model. Its energy network's last layer is made positive, so that the energy grows to both sides, and the
+/// mixtures are made wide enough to cover it.
+fn model() -> (ArEbmConfig, ArEbm, Streams) {
+    let mut config = ArEbmConfig::new(2);
+    config.proposal = NetworkSize { blocks: 1, width: 16, activation: Activation::Tanh };
+    config.energy = NetworkSize { blocks: 1, width: 16, activation: Activation::Relu };
+    (config.context, config.mixture_components) = (8, 3);
+    let streams = Streams::new(27);
+    let model = config.init(&Device::flex(), &mut streams.stream("init", 0, 0)).unwrap();
+    let mut model = model.map(&mut Randomise(streams.stream("randomise", 0, 0)));
+    model.energy.last.weight = model.energy.last.weight.map(|weight| weight.abs() * 2.0);
+    model.energy.last.bias = model.energy.last.bias.map(|bias| bias.map(|bias| bias - 2.0));
+    let wider: Vec<f32> = (0..8 + 9).map(|output| if output < 8 + 6 { 0.0 } else { 2.0 }).collect();
+    let wider = Tensor::<1>::from_data(TensorData::new(wider, [17]), &Device::flex());
+    model.proposal.last.bias = model.proposal.last.bias.map(|bias| bias.map(|bias| bias + wider));
+    (config, model, streams)
+}
+
+/// Grid of midpoints on `[-LIMIT, LIMIT]^2`.
+const LIMIT: f32 = 15.0;
+const POINTS: usize = 1000;
+
+struct Quadrature {
+    log_z: f64,
+    /// Distribution functions of both marginals on the grid.
+    marginals: [Vec<f64>; 2],
+    outside: f64,
+}
+
+fn quadrature(evaluator: &Evaluator) -> Quadrature {
+    let step = 2.0 * LIMIT / POINTS as f32;
+    let at = |i: usize| -LIMIT + (i as f32 + 0.5) * step;
+    let x: Vec<f32> = (0..POINTS * POINTS).flat_map(|i| [at(i / POINTS), at(i % POINTS)]).collect();
+    let density: Vec<f64> = evaluator.score(&x).log_p_tilde.iter().map(|l| l.exp()).collect();
+    let total: f64 = density.iter().sum();
+    let mut marginals = [vec![0.0; POINTS], vec![0.0; POINTS]];
+    let mut outside = 0.0;
+    for (i, d) in density.iter().enumerate() {
+        let (a, b) = (i / POINTS, i % POINTS);
+        marginals[0][a] += d / total;
+        marginals[1][b] += d / total;
+        if [a, b].iter().any(|&i| !(20..POINTS - 20).contains(&i)) {
+            outside += d / total;
+        }
+    }
+    for marginal in &mut marginals {
+        let mut sum = 0.0;
+        marginal.iter_mut().for_each(|m| {
+            sum += *m;
+            *m = sum;
+        });
+    }
+    Quadrature { log_z: (total * f64::from(step * step)).ln(), marginals, outside }
+}
+
+/// Largest distance of the distribution functions of a feature of the rows and of a marginal.
+fn kolmogorov_smirnov(rows: &[f32], feature: usize, marginal: &[f64]) -> f64 {
+    let mut values: Vec<f32> = rows.iter().skip(feature).step_by(2).copied().collect();
+    values.sort_by(f32::total_cmp);
+    let step = 2.0 * LIMIT / POINTS as f32;
+    (0..POINTS)
+        .map(|i| {
+            let edge = -LIMIT + (i as f32 + 1.0) * step;
+            let share = values.partition_point(|&v| v <= edge) as f64 / values.len() as f64;
+            (share - marginal[i]).abs()
+        })
+        .fold(0.0, f64::max)
+}
+
+#[test]
+fn rows_score_as_in_plain_burn_operations() {
+    let (config, model, streams) = model();
+    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let x = evaluator.sample_proposal(600, &streams);
+    let scores = evaluator.score(&x);
+    let n = x.len() / 2;
+    let tensor =
+        |values: Vec<f32>| Tensor::<2>::from_data(TensorData::new(values, [n, 1]), &Device::flex());
+    let first = tensor(x.iter().step_by(2).copied().collect());
+    let second = tensor(x.iter().skip(1).step_by(2).copied().collect());
+    let (mut log_q, mut log_p) =
+        (Tensor::zeros([n, 1], &Device::flex()), Tensor::zeros([n, 1], &Device::flex()));
+    for (stage, new) in [first.clone(), second].into_iter().enumerate() {
+        let outlook = model.propose(&config, first.clone(), stage, None);
+        log_q = log_q + outlook.log_density(&config, new.clone());
+        log_p = log_p + model.log_factor(&config, new, outlook.context, None);
+    }
+    for (tensor, values) in [(log_q, &scores.log_q), (log_p, &scores.log_p_tilde)] {
+        let expected: Vec<f32> = tensor.into_data().try_into_vec().unwrap();
+        for (a, &b) in values.iter().zip(&expected) {
+            assert!((a - f64::from(b)).abs() < 1e-4 * (1.0 + f64::from(b).abs()));
+        }
+    }
+    assert_eq!(scores, Evaluator::new(&config, &model, 1).unwrap().score(&x));
+}
+
+#[test]
+fn estimates_of_z_agree_with_quadrature_and_are_unbiased() {
+    let (config, model, streams) = model();
+    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let exact = quadrature(&evaluator);
+    assert!(exact.outside < 1e-4, "mass at the edge: {}", exact.outside);
+    let adaptive = SmcConfig::new(100).unwrap();
+    for smc in [
+        adaptive.clone(),
+        adaptive.clone().with_resample_when(ResampleWhen::EveryStage),
+        adaptive.with_resample_when(ResampleWhen::EffectiveSampleSizeBelow(0.0)),
+    ] {
+        let large = SmcConfig { num_particles: 200_000, ..smc.clone() };
+        let estimate = evaluator.smc(&large, &streams, 0).unwrap();
+        assert!(
+            (estimate.log_z_hat - exact.log_z).abs() < 0.02,
+            "{} {}",
+            estimate.log_z_hat,
+            exact.log_z
+        );
+        // Unbiased: the mean of Z-hat / Z over runs with few particles is 1; 4 standard errors.
+        let ratios: Vec<f64> = (0..1000)
+            .map(|repeat| {
+                (evaluator.smc(&smc, &streams, 1 + repeat).unwrap().log_z_hat - exact.log_z).exp()
+            })
+            .collect();
+        let mean = ratios.iter().sum::<f64>() / 1000.0;
+        let variance = ratios.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / 999.0;
+        let z_score = (mean - 1.0) / (variance / 1000.0).sqrt();
+        assert!(z_score.abs() < 4.0, "{z_score} (mean {mean})");
+    }
+}
+
+#[test]
+fn draws_from_the_model_match_the_marginals_of_quadrature() {
+    let (config, model, streams) = model();
+    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let exact = quadrature(&evaluator);
+    let smc = SmcConfig::new(200_000).unwrap();
+    let rows = evaluator
+        .smc(&smc, &streams, 0)
+        .unwrap()
+        .sample(20_000, &mut streams.stream("draws", 0, 0));
+    for feature in 0..2 {
+        let distance = kolmogorov_smirnov(&rows, feature, &exact.marginals[feature]);
+        // 1.95 / sqrt(n): level 0.001; SMC's own error is a third of it.
+        assert!(distance < 1.95 / 20_000f64.sqrt() + 0.004, "{feature}: {distance}");
+        // The test can tell: draws from the proposal are far off.
+        let proposal = kolmogorov_smirnov(
+            &evaluator.sample_proposal(20_000, &streams),
+            feature,
+            &exact.marginals[feature],
+        );
+        assert!(proposal > 0.03, "{feature}: {proposal}");
+    }
+}
+
+#[test]
+fn conditional_transitions_leave_the_model_invariant() {
+    let (config, model, streams) = model();
+    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let exact = quadrature(&evaluator);
+    let smc = SmcConfig::new(400_000).unwrap();
+    let start = evaluator
+        .smc(&smc, &streams, 0)
+        .unwrap()
+        .sample(20_000, &mut streams.stream("draws", 0, 0));
+    for criterion in [ArCriterion::Rnce, ArCriterion::SmcRnce(SmcGradient::Filtering)] {
+        let mut settings = ArStepConfig::new(criterion);
+        settings.num_negatives = 4;
+        let mut rows = start.clone();
+        for step in 0..3 {
+            rows = evaluator.transition(&settings, &rows, &streams, step).unwrap();
+        }
+        let stayed = rows.chunks(2).zip(start.chunks(2)).filter(|(a, b)| a == b).count();
+        assert!(stayed < rows.len() / 2, "rows move");
+        for feature in 0..2 {
+            let distance = kolmogorov_smirnov(&rows, feature, &exact.marginals[feature]);
+            assert!(
+                distance < 1.95 / 20_000f64.sqrt() + 0.004,
+                "{criterion:?} {feature}: {distance}"
+            );
+        }
+    }
+}
+
+#[test]
+fn smc_gives_the_same_bits_for_any_number_of_threads() {
+    let (config, model, streams) = model();
+    let smc = SmcConfig::new(3_000).unwrap();
+    let run =
+        |threads| Evaluator::new(&config, &model, threads).unwrap().smc(&smc, &streams, 0).unwrap();
+    assert_eq!(run(1), run(2));
+    assert_eq!(run(1), run(3));
+}

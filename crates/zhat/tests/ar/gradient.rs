@@ -1,0 +1,270 @@
+//! The fast path of the training step against plain Burn autodiff, finite differences and itself.
+
+use zhat::ar::*;
+use zhat::burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use zhat::burn::optim::GradientsParams;
+use zhat::burn::tensor::{Device, Tensor, TensorData};
+use zhat::kernel::SmcGradient;
+use zhat::rng::{Stream, Streams};
+
+/// Replaces every parameter by random numbers, so that no layer is zero as at the start of training.
+struct Randomise(Stream);
+impl ModuleMapper for Randomise {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let shape = param.val().dims();
+        let fan_in = if D == 2 { shape[0] } else { 4 };
+        let values: Vec<f32> = (0..shape.iter().product())
+            .map(|_| (1.0 / (fan_in as f64).sqrt() * self.0.normal()) as f32)
+            .collect();
+        param.map(|tensor| {
+            let device = tensor.device();
+            Tensor::<D>::from_data(TensorData::new(values, shape), &device).require_grad()
+        })
+    }
+}
+
+/// Adds `size` to one entry of the energy or proposal network's parameter number `index`.
+struct Nudge {
+    index: usize,
+    size: f32,
+}
+impl ModuleMapper for Nudge {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if self.index != 0 {
+            self.index = self.index.wrapping_sub(1);
+            return param;
+        }
+        self.index = usize::MAX;
+        let size = self.size;
+        param.map(|tensor| {
+            let (device, shape) = (tensor.device(), tensor.dims());
+            let mut values: Vec<f32> = tensor.into_data().try_into_vec().unwrap();
+            let entry = values.len() / 2;
+            values[entry] += size;
+            Tensor::<D>::from_data(TensorData::new(values, shape), &device).require_grad()
+        })
+    }
+}
+
+struct Collect<'a> {
+    gradients: &'a GradientsParams,
+    values: Vec<Vec<f32>>,
+}
+impl ModuleVisitor for Collect<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let count = param.val().shape().num_elements();
+        self.values.push(
+            self.gradients
+                .get::<D>(param.id)
+                .map_or(vec![0.0; count], |gradient| gradient.into_data().try_into_vec().unwrap()),
+        );
+    }
+}
+
+fn collect(model: &ArEbm, gradients: &GradientsParams) -> Vec<Vec<f32>> {
+    let mut visitor = Collect { gradients, values: Vec::new() };
+    model.visit(&mut visitor);
+    visitor.values
+}
+
+/// Largest relative difference in norm over the parameters.
+fn difference(a: &[Vec<f32>], b: &[Vec<f32>]) -> f64 {
+    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+    let whole = norm(&mut b.iter().flatten().map(|&v| f64::from(v)));
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| {
+            let distance = norm(&mut a.iter().zip(b).map(|(a, b)| f64::from(a - b)));
+            distance / (norm(&mut b.iter().map(|&v| f64::from(v))) + 1e-3 * whole)
+        })
+        .fold(0.0, f64::max)
+}
+
+fn config(
+    features: usize,
+    widths: [usize; 2],
+    dropout: f64,
+    activation: Activation,
+) -> ArEbmConfig {
+    let mut config = ArEbmConfig::new(features);
+    config.proposal = NetworkSize { blocks: 2, width: widths[0], activation };
+    config.energy = NetworkSize { blocks: 3, width: widths[1], activation };
+    config.dropout = dropout;
+    config
+}
+
+fn setup(config: &ArEbmConfig, batch: usize) -> (ArEbm, Vec<f32>, Streams) {
+    let streams = Streams::new(11);
+    let model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0)).unwrap();
+    let model = model.map(&mut Randomise(streams.stream("randomise", 0, 0)));
+    let mut rng = streams.stream("data", 0, 0);
+    let x = (0..batch * config.features).map(|_| rng.normal() as f32).collect();
+    (model, x, streams)
+}
+
+fn settings(criterion: ArCriterion) -> ArStepConfig {
+    let mut settings = ArStepConfig::new(criterion);
+    settings.num_negatives = 6;
+    settings.tile_rows = 21;
+    settings
+}
+
+const CRITERIA: [ArCriterion; 5] = [
+    ArCriterion::MlIs,
+    ArCriterion::Rnce,
+    ArCriterion::SmcRnce(SmcGradient::Filtering),
+    ArCriterion::SmcRnce(SmcGradient::Trajectory),
+    ArCriterion::QOnly,
+];
+
+fn compare(config: &ArEbmConfig, settings: &ArStepConfig, batch: usize) {
+    let (model, x, streams) = setup(config, batch);
+    let mut fast = ArStep::new(config, settings, 2).unwrap();
+    let (gradients, report) = fast.gradient(&model, &x, &streams, 3, None).unwrap();
+    let plain = DeviceLoss::new(config, settings, &model, &x, &streams, 3).unwrap();
+    assert!(
+        (report.proposal_nll - plain.proposal_nll).abs() < 1e-4 * (1.0 + plain.proposal_nll.abs())
+    );
+    assert!(
+        (report.ebm_loss - plain.ebm_loss).abs() < 1e-3,
+        "{} {}",
+        report.ebm_loss,
+        plain.ebm_loss
+    );
+    let error = difference(&collect(&model, &gradients), &collect(&model, &plain.gradient(&model)));
+    assert!(error < 1e-4, "relative error {error:e} for {settings:?} {config:?}");
+}
+
+#[test]
+fn fast_gradients_equal_plain_autodiff_for_every_criterion() {
+    for criterion in CRITERIA {
+        for dropout in [0.0, 0.3] {
+            compare(&config(4, [32, 48], dropout, Activation::Relu), &settings(criterion), 7);
+        }
+    }
+}
+
+#[test]
+fn fast_gradients_equal_plain_autodiff_for_every_width_and_activation() {
+    for activation in [Activation::Relu, Activation::Tanh] {
+        for widths in [[1, 3], [17, 5], [64, 33], [100, 128], [256, 64], [512, 16]] {
+            for (dropout, batch) in [(0.0, 1), (0.5, 5), (0.1, 2)] {
+                let mut config = config(3, widths, dropout, activation);
+                config.context = 1 + widths[0] % 23;
+                config.mixture_components = 1 + widths[1] % 19;
+                compare(&config, &settings(ArCriterion::Rnce), batch);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_proposals_targets_and_flows_equal_plain_autodiff() {
+    for target in [ProposalTarget::Data, ProposalTarget::Model, ProposalTarget::Mix(0.3)] {
+        for flow in [ContextFlow::Shared, ContextFlow::Detached] {
+            for criterion in [ArCriterion::Rnce, ArCriterion::SmcRnce(SmcGradient::Filtering)] {
+                for dropout in [0.0, 0.2] {
+                    let mut settings = settings(criterion);
+                    (settings.proposal_target, settings.context_flow) = (target, flow);
+                    compare(&config(3, [32, 16], dropout, Activation::Relu), &settings, 6);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn results_have_the_same_bits_for_any_number_of_threads() {
+    for criterion in CRITERIA {
+        let config = config(3, [32, 16], 0.1, Activation::Relu);
+        let (model, x, streams) = setup(&config, 37);
+        let run = |threads| {
+            let mut step = ArStep::new(&config, &settings(criterion), threads).unwrap();
+            let (gradients, report) = step.gradient(&model, &x, &streams, 0, None).unwrap();
+            (collect(&model, &gradients), report)
+        };
+        let one = run(1);
+        assert_eq!(one, run(2));
+        assert_eq!(one, run(3));
+    }
+}
+
+#[test]
+fn the_tiled_gradient_equals_that_of_the_whole_batch() {
+    for criterion in CRITERIA {
+        let config = config(3, [32, 16], 0.1, Activation::Relu);
+        let (model, x, streams) = setup(&config, 24);
+        let run = |tile_rows| {
+            let mut settings = settings(criterion);
+            (settings.tile_rows, settings.lanes) = (tile_rows, 5);
+            let mut step = ArStep::new(&config, &settings, 2).unwrap();
+            collect(&model, &step.gradient(&model, &x, &streams, 0, None).unwrap().0)
+        };
+        assert!(difference(&run(1), &run(10_000)) < 1e-5);
+        assert!(difference(&run(35), &run(10_000)) < 1e-5);
+    }
+}
+
+/// Candidates do not depend on the energy network, so its losses can be differenced as they are.
+#[test]
+fn the_criterions_gradient_equals_finite_differences() {
+    for criterion in
+        [ArCriterion::MlIs, ArCriterion::Rnce, ArCriterion::SmcRnce(SmcGradient::Filtering)]
+    {
+        let config = config(3, [16, 16], 0.2, Activation::Tanh);
+        let (model, x, streams) = setup(&config, 40);
+        let mut step = ArStep::new(&config, &settings(criterion), 2).unwrap();
+        let gradients = collect(&model, &step.gradient(&model, &x, &streams, 0, None).unwrap().0);
+        let proposal_parameters = 4 + 4 * 2;
+        for index in proposal_parameters..gradients.len() {
+            let mut loss = |size: f32| {
+                let moved = model.clone().map(&mut Nudge { index, size });
+                step.gradient(&moved, &x, &streams, 0, None).unwrap().1.ebm_loss
+            };
+            let size = 4e-3;
+            let slope = (loss(size) - loss(-size)) / (2.0 * f64::from(size));
+            let gradient = f64::from(gradients[index][gradients[index].len() / 2]);
+            assert!(
+                (slope - gradient).abs() < 2e-3 * (slope.abs() + 0.05),
+                "{criterion:?} {index}: {slope} {gradient}"
+            );
+        }
+    }
+}
+
+/// In warm-up nothing is drawn, so the proposal's loss can be differenced as it is.
+#[test]
+fn the_proposals_gradient_equals_finite_differences() {
+    let config = config(3, [16, 16], 0.2, Activation::Tanh);
+    let (model, x, streams) = setup(&config, 40);
+    let mut step = ArStep::new(&config, &settings(ArCriterion::QOnly), 2).unwrap();
+    let gradients = collect(&model, &step.gradient(&model, &x, &streams, 0, None).unwrap().0);
+    for index in 0..12 {
+        let mut loss = |size: f32| {
+            let moved = model.clone().map(&mut Nudge { index, size });
+            step.gradient(&moved, &x, &streams, 0, None).unwrap().1.proposal_nll
+        };
+        let size = 4e-3;
+        let slope = (loss(size) - loss(-size)) / (2.0 * f64::from(size));
+        let gradient = f64::from(gradients[index][gradients[index].len() / 2]);
+        assert!(
+            (slope - gradient).abs() < 2e-3 * (slope.abs() + 0.05),
+            "{index}: {slope} {gradient}"
+        );
+    }
+}
+
+#[test]
+fn clipping_bounds_the_norm_and_keeps_the_direction() {
+    let config = config(2, [16, 16], 0.0, Activation::Relu);
+    let (model, x, streams) = setup(&config, 8);
+    let mut step = ArStep::new(&config, &settings(ArCriterion::Rnce), 1).unwrap();
+    let (free, report) = step.gradient(&model, &x, &streams, 0, None).unwrap();
+    let (clipped, _) = step.gradient(&model, &x, &streams, 0, Some(0.1)).unwrap();
+    let factor = (0.1 / report.gradient_norm) as f32;
+    for (free, clipped) in
+        collect(&model, &free).iter().flatten().zip(collect(&model, &clipped).iter().flatten())
+    {
+        assert!((free * factor - clipped).abs() <= 1e-6 * free.abs());
+    }
+}

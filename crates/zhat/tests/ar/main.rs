@@ -1,0 +1,5 @@
+//! The autoregressive EBM: its gradients against plain autodiff, its estimates against quadrature, its training.
+
+mod evaluation;
+mod gradient;
+mod training;
