@@ -22,6 +22,9 @@ struct Arguments {
 enum Command {
     /// Check every proposition of the paper numerically
     Theory(commands::theory::Arguments),
+    /// Run an experiment of the paper and write its figures and a report
+    #[command(subcommand)]
+    Reproduce(commands::reproduce::Experiment),
 }
 
 fn main() -> ExitCode {
@@ -34,5 +37,6 @@ fn main() -> ExitCode {
 fn run(arguments: Arguments) -> anyhow::Result<exit::Outcome> {
     match arguments.command {
         Command::Theory(arguments) => commands::theory::run(&arguments),
+        Command::Reproduce(experiment) => commands::reproduce::run(&experiment),
     }
 }

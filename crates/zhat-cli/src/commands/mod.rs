@@ -1,3 +1,4 @@
 //! One file for each command: its arguments, and how it calls the libraries and shows what they give.
 
+pub mod reproduce;
 pub mod theory;
