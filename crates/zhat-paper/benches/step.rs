@@ -1,4 +1,4 @@
-//! One training step of each arm of both experiments: `cargo bench -p zhat-paper`.
+//! One training step of each arm of both experiments: `cargo bench --workspace --bench step`.
 
 use divan::Bencher;
 use zhat::criterion::Method;
