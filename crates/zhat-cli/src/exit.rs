@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub enum Outcome {
     /// Everything is as it should be.
     Done,
-    /// It ran, but what it checked does not hold.
+    /// It ran, but what it checked does not hold, or it was stopped before its end.
     Failed,
 }
 
@@ -23,8 +23,7 @@ impl From<Outcome> for ExitCode {
 /// One line on stderr, and the code that goes with the error: 2 where the user can mend it, else 1.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {error:#}");
-    match error.downcast_ref::<zhat::Error>() {
-        Some(zhat::Error::InvalidSetting { .. }) => ExitCode::from(2),
-        _ => ExitCode::from(1),
-    }
+    let setting = matches!(error.downcast_ref(), Some(zhat::Error::InvalidSetting { .. }));
+    let path = matches!(error.downcast_ref(), Some(zhat_report::ReportError::Write { .. }));
+    ExitCode::from(if setting || path { 2 } else { 1 })
 }

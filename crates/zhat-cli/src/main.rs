@@ -24,6 +24,9 @@ enum Command {
     Theory(commands::theory::Arguments),
     /// Measure the training step of the autoregressive EBM
     Bench(commands::bench::Arguments),
+    /// Run an experiment of the paper and write its figures and a report
+    #[command(subcommand)]
+    Reproduce(commands::reproduce::Experiment),
 }
 
 fn main() -> ExitCode {
@@ -37,5 +40,6 @@ fn run(arguments: Arguments) -> anyhow::Result<exit::Outcome> {
     match arguments.command {
         Command::Theory(arguments) => commands::theory::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
+        Command::Reproduce(experiment) => commands::reproduce::run(&experiment),
     }
 }

@@ -23,6 +23,11 @@ impl Streams {
         Self { seed }
     }
 
+    /// The seed, for whatever takes a number: the configuration of a run, a record of it.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// The stream for a purpose (such as `"candidates"`) at one step of one lane.
     ///
     /// A lane is a piece of work that is always the same, whichever thread does it.

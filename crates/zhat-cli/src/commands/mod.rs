@@ -1,4 +1,5 @@
 //! One file for each command: its arguments, and how it calls the libraries and shows what they give.
 
 pub mod bench;
+pub mod reproduce;
 pub mod theory;

@@ -56,7 +56,7 @@ fn rnce_is_ml_cis(id: &str, rng: &mut Stream) -> Result<Check> {
     let model = model();
     let candidates = kernel.propose(&model, State::new(x0), rng)?;
     let log_z_cis = candidates.attached_log_w_tilde().exp().mean_dim(1).log().mean();
-    let ml_cis = gradient(&(log_z_cis - candidates.start.mean()), &model);
+    let ml_cis = gradient(&(log_z_cis - candidates.start().mean()), &model);
     let claim = "RNCE is ML-CIS: the same gradient for every draw (Prop. 3.1)";
     Ok(Check::equality(id, claim, &rnce, &ml_cis))
 }

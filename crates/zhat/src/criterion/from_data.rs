@@ -15,7 +15,7 @@ impl<M: ?Sized, C: Contrast<M>> Criterion<M> for FromData<C> {
     fn loss(&mut self, model: &M, x0: Tensor<2>, rng: &mut Stream) -> Result<Loss> {
         let candidates = self.0.propose(model, State::new(x0), rng)?;
         Ok(Loss {
-            surrogate: surrogate(candidates.start.clone(), &candidates.terms),
+            surrogate: surrogate(&candidates),
             adaptation: self.0.adaptation_loss(&candidates),
             candidates,
         })

@@ -3,8 +3,7 @@
 use burn::tensor::{Gradients, Tensor};
 
 use crate::error::Result;
-use crate::host::Place;
-use crate::kernel::{Candidates, ConditionalImportance, Contrast, State, Terms};
+use crate::kernel::{Candidates, ConditionalImportance, Contrast, State};
 use crate::model::UnnormalisedModel;
 use crate::proposal::IndependentProposal;
 use crate::rng::Stream;
@@ -30,10 +29,6 @@ where
     fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
         let mut candidates = self.0.propose(model, state, rng)?;
         candidates.weights = candidates.log_w_tilde.normalise_negatives();
-        candidates.terms = Terms {
-            weights: candidates.weights.tensor(&Place::of(&candidates.x)),
-            ..candidates.terms
-        };
         Ok(candidates)
     }
 
@@ -43,7 +38,7 @@ where
         let log_w = candidates.attached_log_w_tilde().narrow(1, 1, columns - 1);
         let largest = log_w.clone().detach().max_dim(1);
         let log_sum = (log_w - largest.clone()).exp().sum_dim(1).log() + largest;
-        Some(log_sum.mean() - ((columns - 1) as f64).ln() - candidates.start.clone().mean())
+        Some(log_sum.mean() - ((columns - 1) as f64).ln() - candidates.start().mean())
     }
 
     fn adaptation_loss(&self, candidates: &Candidates) -> Option<Tensor<1>> {

@@ -25,9 +25,10 @@ pub use persistent::Persistent;
 use burn::tensor::{Gradients, Tensor};
 
 use crate::error::Result;
+use crate::host::Place;
+use crate::kernel::Candidates;
 #[allow(unused_imports)] // for the documentation
 use crate::kernel::Contrast;
-use crate::kernel::{Candidates, Terms};
 use crate::rng::Stream;
 
 /// Something to minimise in `theta`.
@@ -76,11 +77,38 @@ impl<M: ?Sized, C: Criterion<M> + ?Sized> Criterion<M> for Box<C> {
 /// `mean(-log p~(x_0)) + mean(sum_j w_j log p~(x_j))`, whose gradient is that of every method (eq. cd:grad).
 ///
 /// # Shapes
-/// - `data`: `[n]`, `log p~` of the batch with its graph
-/// - `negative`: `[m, c]`; `m` differs from `n` where there are several persistent chains to a data point
 /// - output: `[1]`
-pub fn surrogate(data: Tensor<1>, negative: &Terms) -> Tensor<1> {
-    let rows = negative.weights.dims()[0] as f64;
-    let negative_phase = (negative.log_p_tilde.clone() * negative.weights.clone()).sum() / rows;
-    negative_phase - data.mean()
+pub fn surrogate(candidates: &Candidates) -> Tensor<1> {
+    if candidates.terms.is_some() {
+        return negative_phase(candidates) - candidates.start().mean();
+    }
+    // The data point is the first of the candidates, so that both phases are one weighted sum.
+    weighted_sum(candidates, |column, weight| if column == 0 { weight - 1.0 } else { weight })
+}
+
+/// `mean(sum_j w_j log p~(x_j))`, the estimate of the gradient of `log Z`.
+///
+/// The mean is over the chains, of which there may be several to a data point.
+///
+/// # Shapes
+/// - output: `[1]`
+pub fn negative_phase(candidates: &Candidates) -> Tensor<1> {
+    match &candidates.terms {
+        None => weighted_sum(candidates, |_, weight| weight),
+        Some(terms) => {
+            let rows = terms.weights.dims()[0] as f64;
+            (terms.log_p_tilde.clone() * terms.weights.clone()).sum() / rows
+        }
+    }
+}
+
+/// `1/n sum c_j log p~(x_j)` with a coefficient for each column and weight.
+fn weighted_sum(candidates: &Candidates, coefficient: impl Fn(usize, f64) -> f64) -> Tensor<1> {
+    let [rows, columns] = candidates.log_p_tilde.dims();
+    let share = 1.0 / rows as f64;
+    let weights = candidates.weights.values().iter().enumerate();
+    let coefficients =
+        weights.map(|(i, weight)| share * coefficient(i % columns, *weight)).collect();
+    let coefficients = Place::of(&candidates.x).tensor(coefficients, [rows, columns]);
+    (candidates.log_p_tilde.clone() * coefficients).sum()
 }

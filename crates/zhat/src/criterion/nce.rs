@@ -5,8 +5,7 @@ use burn::tensor::activation::softplus;
 use burn::tensor::{Gradients, Tensor};
 
 use crate::error::Result;
-use crate::host::Place;
-use crate::kernel::{Candidates, ConditionalImportance, Contrast, State, Terms};
+use crate::kernel::{Candidates, ConditionalImportance, Contrast, State};
 use crate::model::{UnnormalisedModel, WithLogZ};
 use crate::proposal::IndependentProposal;
 use crate::rng::Stream;
@@ -33,10 +32,6 @@ where
     fn propose(&self, model: &WithLogZ<M>, state: State, rng: &mut Stream) -> Result<Candidates> {
         let mut candidates = self.0.propose(model, state, rng)?;
         candidates.weights = candidates.log_w_tilde.classify();
-        candidates.terms = Terms {
-            weights: candidates.weights.tensor(&Place::of(&candidates.x)),
-            ..candidates.terms
-        };
         Ok(candidates)
     }
 

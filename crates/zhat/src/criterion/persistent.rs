@@ -2,7 +2,7 @@
 
 use burn::tensor::{Gradients, Tensor};
 
-use super::{Criterion, Loss, surrogate};
+use super::{Criterion, Loss, negative_phase};
 use crate::chain::ChainStore;
 use crate::error::{Error, Result};
 use crate::host::{Place, to_host};
@@ -45,9 +45,10 @@ impl<M: UnnormalisedModel + ?Sized, K: Kernel<M>> Criterion<M> for Persistent<K>
         let shape = [rows * self.chains.chains_per_slot(), dimension];
         let state = State::new(place.tensor(chains, shape));
         let candidates = self.kernel.propose(model, state, rng)?;
-        self.chains.store(&to_host(&candidates.select(rng).x));
+        let (_, moved) = candidates.draw(rng);
+        self.chains.store(&moved);
         Ok(Loss {
-            surrogate: surrogate(model.log_p_tilde(x0.inner()), &candidates.terms),
+            surrogate: negative_phase(&candidates) - model.log_p_tilde(x0.inner()).mean(),
             adaptation: self.kernel.adaptation_loss(&candidates),
             candidates,
         })

@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::{Candidates, Contrast, Kernel, State, check_num_negatives};
+use super::{Candidates, Contrast, Kernel, State, Terms, check_num_negatives};
 use crate::error::Result;
 use crate::host::Place;
 use crate::model::SequentialModel;
@@ -66,7 +66,8 @@ where
         let mut candidates = Candidates::new(smc.x, smc.log_p_tilde, log_proposal, |_| weights)?;
         candidates.log_z_hat = Some(smc.log_z_hat);
         if self.gradient == SmcGradient::Filtering {
-            candidates.terms = filtering;
+            let (log_p_tilde, weights) = filtering;
+            candidates.terms = Some(Terms { start: candidates.start(), log_p_tilde, weights });
         }
         Ok(candidates)
     }
@@ -75,7 +76,7 @@ where
     fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
         let log_z_hat = candidates.log_z_hat.clone()?;
         (self.gradient == SmcGradient::Filtering)
-            .then(|| log_z_hat.mean() - candidates.start.clone().mean())
+            .then(|| log_z_hat.mean() - candidates.start().mean())
     }
 }
 

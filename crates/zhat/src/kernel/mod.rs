@@ -99,17 +99,17 @@ pub struct Candidates {
     pub log_w_tilde: LogWeights,
     /// `w_j`; constants by construction.
     pub weights: Weights,
-    /// `log p~` of where the first step started, attached to the graph: `[n]`.
-    pub start: Tensor<1>,
     /// `log Z-hat` of each row with the graph, where the kernel has one of its own (CSMC): `[n]`.
     pub log_z_hat: Option<Tensor<1>>,
-    /// What the negative phase sums over. It differs from the candidates for several steps and for SMC.
-    pub terms: Terms,
+    /// What the gradient sums over, where that is not the candidates themselves: several steps, and SMC.
+    pub terms: Option<Terms>,
 }
 
-/// Terms of the negative phase: `sum_j w_j log p~_j` over a row.
+/// Terms of the gradient: `sum_j w_j log p~_j` over a row, less `log p~` of where the first step started.
 #[derive(Debug, Clone)]
 pub struct Terms {
+    /// `log p~` of where the first step started, attached to the graph: `[n]`.
+    pub start: Tensor<1>,
     /// Attached log-densities: `[n, m]`.
     pub log_p_tilde: Tensor<2>,
     /// Constant weights: `[n, m]`.
@@ -117,7 +117,7 @@ pub struct Terms {
 }
 
 impl Candidates {
-    /// Candidates of one step, whose terms are the candidates themselves.
+    /// Candidates of one step, which are themselves what the gradient sums over.
     ///
     /// # Shapes
     /// - `x`: `[n, c, d]`
@@ -131,19 +131,19 @@ impl Candidates {
     ) -> Result<Self> {
         let log_w_tilde = LogWeights::new(&log_p_tilde, &log_proposal)?;
         let weights = weigh(&log_w_tilde);
-        let start = log_p_tilde.clone().narrow(1, 0, 1).squeeze_dim(1);
-        let terms =
-            Terms { log_p_tilde: log_p_tilde.clone(), weights: weights.tensor(&Place::of(&x)) };
-        Ok(Self {
-            x,
-            log_p_tilde,
-            log_proposal,
-            log_w_tilde,
-            weights,
-            start,
-            log_z_hat: None,
-            terms,
-        })
+        let (log_z_hat, terms) = (None, None);
+        Ok(Self { x, log_p_tilde, log_proposal, log_w_tilde, weights, log_z_hat, terms })
+    }
+
+    /// `log p~` of where the first step started, attached to the graph.
+    ///
+    /// # Shapes
+    /// - output: `[n]`
+    pub fn start(&self) -> Tensor<1> {
+        match &self.terms {
+            Some(terms) => terms.start.clone(),
+            None => self.log_p_tilde.clone().narrow(1, 0, 1).squeeze_dim(1),
+        }
     }
 
     /// `log w~_j = log p~(x_j) - log q(x_j)` with the graph.
@@ -157,17 +157,8 @@ impl Candidates {
 
     /// Draws one candidate of each row by its weight: one step of the chain.
     pub fn select(&self, rng: &mut Stream) -> State {
-        let [rows, candidates, dimension] = self.x.dims();
-        let chosen: Vec<usize> = self.weights.rows().map(|row| rng.categorical(row)).collect();
-        let values = to_host(&self.x);
-        let x = chosen
-            .iter()
-            .enumerate()
-            .flat_map(|(row, candidate)| {
-                let at = (row * candidates + candidate) * dimension;
-                values[at..at + dimension].iter().copied()
-            })
-            .collect();
+        let [rows, _, dimension] = self.x.dims();
+        let (chosen, x) = self.draw(rng);
         let chosen: Vec<i64> = chosen.into_iter().map(|candidate| candidate as i64).collect();
         let index =
             Tensor::<2, Int>::from_data(TensorData::new(chosen, [rows, 1]), &self.x.device());
@@ -175,6 +166,19 @@ impl Candidates {
             x: Place::of(&self.x).tensor(x, [rows, dimension]),
             log_p_tilde: Some(self.log_p_tilde.clone().gather(1, index).squeeze_dim(1)),
         }
+    }
+
+    /// The candidate of each row that was drawn by its weight, and where it is: the step without the graph.
+    pub(crate) fn draw(&self, rng: &mut Stream) -> (Vec<usize>, Vec<f64>) {
+        let [_, candidates, dimension] = self.x.dims();
+        let chosen: Vec<usize> = self.weights.rows().map(|row| rng.categorical(row)).collect();
+        let values = to_host(&self.x);
+        let mut x = Vec::with_capacity(chosen.len() * dimension);
+        for (row, candidate) in chosen.iter().enumerate() {
+            let at = (row * candidates + candidate) * dimension;
+            x.extend_from_slice(&values[at..at + dimension]);
+        }
+        (chosen, x)
     }
 
     /// Mean probability to leave the starting point, `1 - w_0`: the acceptance probability of a kernel on pairs.

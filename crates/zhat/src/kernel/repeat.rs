@@ -4,6 +4,7 @@ use burn::tensor::{Gradients, Tensor};
 
 use super::{Candidates, Contrast, Kernel, State, Terms};
 use crate::error::{Error, Result};
+use crate::host::Place;
 use crate::rng::Stream;
 
 /// `k` steps of a kernel, each from a candidate drawn by its weight; the gradient is the average over the steps, each
@@ -30,20 +31,19 @@ impl<M: ?Sized, K: Kernel<M>> Contrast<M> for Repeat<K> {
         if self.num_steps == 1 {
             return Ok(candidates);
         }
-        let start = candidates.start.clone();
-        let mut terms = vec![candidates.terms.clone()];
+        let start = candidates.start();
+        let mut terms = vec![terms_of(&candidates)];
         for _ in 1..self.num_steps {
             let state = candidates.select(rng);
             candidates = self.kernel.propose(model, state, rng)?;
-            terms.push(candidates.terms.clone());
+            terms.push(terms_of(&candidates));
         }
-        let (log_p_tilde, weights) =
-            terms.into_iter().map(|terms| (terms.log_p_tilde, terms.weights)).unzip();
-        candidates.start = start;
-        candidates.terms = Terms {
+        let (log_p_tilde, weights) = terms.into_iter().unzip();
+        candidates.terms = Some(Terms {
+            start,
             log_p_tilde: Tensor::cat(log_p_tilde, 1),
             weights: Tensor::cat(weights, 1) / self.num_steps as f64,
-        };
+        });
         Ok(candidates)
     }
 
@@ -62,3 +62,14 @@ impl<M: ?Sized, K: Kernel<M>> Contrast<M> for Repeat<K> {
 }
 
 impl<M: ?Sized, K: Kernel<M>> Kernel<M> for Repeat<K> {}
+
+/// Log-densities and weights of one step.
+fn terms_of(candidates: &Candidates) -> (Tensor<2>, Tensor<2>) {
+    match &candidates.terms {
+        Some(terms) => (terms.log_p_tilde.clone(), terms.weights.clone()),
+        None => {
+            let weights = candidates.weights.tensor(&Place::of(&candidates.x));
+            (candidates.log_p_tilde.clone(), weights)
+        }
+    }
+}

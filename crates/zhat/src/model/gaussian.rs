@@ -3,6 +3,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
+use super::node::{self, Energy};
 use super::{UnnormalisedModel, parameter};
 use crate::error::{Error, Result};
 use crate::host::{Place, to_host};
@@ -77,16 +78,20 @@ impl DiagonalGaussian {
         std_dev.abs().log().sum() + constant
     }
 
-    fn unnormalised(&self, x: Tensor<2>) -> Tensor<1> {
+    fn log_density(&self, x: Tensor<2>, subtract_log_z: bool) -> Tensor<1> {
+        let energy = DiagonalEnergy { subtract_log_z };
+        if let Some(value) = node::evaluate(energy, &x, [self.mean.val(), self.std_dev.val()]) {
+            return value;
+        }
         let z = (x - self.mean.val().unsqueeze()) / self.std_dev.val().unsqueeze();
-        z.square().sum_dim(1).squeeze_dim::<1>(1) * -0.5
+        let value = z.square().sum_dim(1).squeeze_dim::<1>(1) * -0.5;
+        if subtract_log_z { value - self.log_z() } else { value }
     }
 }
 
 impl UnnormalisedModel for DiagonalGaussian {
     fn log_p_tilde(&self, x: Tensor<2>) -> Tensor<1> {
-        let log_p_tilde = self.unnormalised(x);
-        if self.subtract_log_z { log_p_tilde - self.log_z() } else { log_p_tilde }
+        self.log_density(x, self.subtract_log_z)
     }
 }
 
@@ -101,7 +106,66 @@ impl Proposal for DiagonalGaussian {
     }
 
     fn log_prob(&self, x: Tensor<2>) -> Tensor<1> {
-        self.unnormalised(x) - self.log_z()
+        self.log_density(x, true)
+    }
+
+    fn log_prob_values(&self, x: &Tensor<2>) -> Vec<f64> {
+        let (mean, std_dev) = (self.mean(), self.std_dev());
+        let log_z =
+            0.5 * LOG_2_PI * mean.len() as f64 + std_dev.iter().map(|s| s.ln()).sum::<f64>();
+        let square = |((x, mean), s): ((&f64, &f64), &f64)| ((x - mean) / s).powi(2);
+        let rows = to_host(x);
+        let rows = rows.chunks_exact(mean.len());
+        rows.map(|row| -0.5 * row.iter().zip(&mean).zip(&std_dev).map(square).sum::<f64>() - log_z)
+            .collect()
+    }
+}
+
+/// The formula on numbers; the parameters are `mu` and `s`.
+#[derive(Debug, Clone)]
+struct DiagonalEnergy {
+    subtract_log_z: bool,
+}
+
+impl Energy<2> for DiagonalEnergy {
+    fn evaluate(&self, x: &[f32], [mean, std_dev]: [&[f32]; 2], log_p_tilde: &mut Vec<f32>) {
+        let log_z = match self.subtract_log_z {
+            true => std_dev.iter().map(|s| s.abs().ln() + 0.5 * LOG_2_PI as f32).sum::<f32>(),
+            false => 0.0,
+        };
+        let precision: Vec<f32> = std_dev.iter().map(|s| 1.0 / (s * s)).collect();
+        log_p_tilde.extend(x.chunks_exact(mean.len()).map(|row| {
+            let square = |((x, mean), a): ((&f32, &f32), &f32)| (x - mean).powi(2) * a;
+            -0.5 * row.iter().zip(mean).zip(&precision).map(square).sum::<f32>() - log_z
+        }));
+    }
+
+    /// `(x - mu) / s^2` and `(x - mu)^2 / s^3`, less `1 / s` where `log Z` is subtracted.
+    fn differentiate(
+        &self,
+        x: &[f32],
+        [mean, std_dev]: [&[f32]; 2],
+        c: &[f32],
+        [by_mean, by_std_dev]: [&mut [f64]; 2],
+    ) {
+        let dimension = mean.len();
+        for (row, c) in x.chunks_exact(dimension).zip(c) {
+            for i in 0..dimension {
+                let difference = f64::from(row[i] - mean[i]);
+                let weighted = f64::from(*c) * difference;
+                by_mean[i] += weighted;
+                by_std_dev[i] += weighted * difference;
+            }
+        }
+        let total: f64 = c.iter().map(|c| f64::from(*c)).sum();
+        for i in 0..dimension {
+            let s = f64::from(std_dev[i]);
+            by_mean[i] /= s * s;
+            by_std_dev[i] /= s * s * s;
+            if self.subtract_log_z {
+                by_std_dev[i] -= total / s;
+            }
+        }
     }
 }
 
@@ -247,6 +311,34 @@ mod tests {
                 let difference = covariance[2 * i + j] - COVARIANCE[2 * i + j];
                 assert!(difference.abs() < 4.5 * spread.sqrt() / root);
             }
+        }
+    }
+
+    #[test]
+    fn one_node_gives_what_tensor_operations_give() {
+        let device = Device::flex().autodiff();
+        let points = vec![0.0, 0.3, 1.5, -2.5, -3.0, 4.0];
+        let x: Tensor<2> = Place::new(&device).tensor(points, [3, 2]);
+        // A negative scale is allowed: only its size has a meaning.
+        let gaussian = DiagonalGaussian::new(&MEAN, &[1.4, -0.7], &device).unwrap();
+        for gaussian in [gaussian.clone(), gaussian.clone().normalised()] {
+            // A tracked `x` takes the way of tensor operations.
+            let ways = [x.clone(), x.clone().autodiff().require_grad()];
+            let [node, operations] = ways.map(|x| {
+                let value = gaussian.log_p_tilde(x);
+                let gradients = value.clone().square().sum().backward();
+                let parameters = [&gaussian.mean, &gaussian.std_dev];
+                let [mean, std_dev] =
+                    parameters.map(|p| to_host(&p.val().grad(&gradients).unwrap()));
+                [to_host(&value), mean, std_dev].concat()
+            });
+            for (a, b) in node.iter().zip(operations) {
+                assert!((a - b).abs() < 1e-5 * b.abs().max(1.0), "{a} against {b}");
+            }
+        }
+        let values = gaussian.log_prob_values(&x);
+        for (a, b) in values.iter().zip(to_host(&gaussian.log_prob(x))) {
+            assert!((a - b).abs() < 1e-5 * b.abs().max(1.0), "{a} against {b}");
         }
     }
 

@@ -3,6 +3,7 @@
 mod gaussian;
 mod gaussian_chain;
 mod mlp;
+mod node;
 mod ring;
 mod with_log_z;
 

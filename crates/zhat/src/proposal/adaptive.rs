@@ -41,11 +41,15 @@ impl<Q: Module + Proposal> Proposal for Adaptive<Q> {
         self.proposal.log_prob(x)
     }
 
+    fn log_prob_values(&self, x: &Tensor<2>) -> Vec<f64> {
+        self.proposal.log_prob_values(x)
+    }
+
     fn adaptation_loss(&self, x: &Tensor<3>, weights: &Weights) -> Option<Tensor<1>> {
         let [rows, candidates, dimension] = x.dims();
         let log_q = self.proposal.log_prob(x.clone().reshape([rows * candidates, dimension]));
-        let weights = weights.tensor(&Place::of(x)).reshape([rows * candidates]);
-        Some((log_q * weights).sum() / -(rows as f64))
+        let weights = weights.values().iter().map(|weight| -weight / rows as f64).collect();
+        Some((log_q * Place::of(x).tensor(weights, [rows * candidates])).sum())
     }
 
     fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {

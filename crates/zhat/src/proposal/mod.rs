@@ -41,6 +41,14 @@ pub trait Proposal {
     /// - output: `[n]`
     fn log_prob(&self, x: Tensor<2>) -> Tensor<1>;
 
+    /// `log q(x)` of every row as numbers, for weights; to be implemented where a graph would be made in vain.
+    ///
+    /// # Shapes
+    /// - `x`: `[n, d]`
+    fn log_prob_values(&self, x: &Tensor<2>) -> Vec<f64> {
+        to_host(&self.log_prob(x.clone()))
+    }
+
     /// The loss whose gradient improves the proposal's own parameters, if it learns (see [`Adaptive`]).
     ///
     /// # Shapes
@@ -166,8 +174,12 @@ fn draw_from<Q: Proposal + ?Sized>(
 ) -> Draws {
     let [rows, dimension] = x0.dims();
     let draws = proposal.sample(rows * num_negatives, &Place::of(x0), rng);
-    let x = draws.reshape([rows, num_negatives, dimension]);
-    let all = Tensor::cat(vec![x0.clone().unsqueeze_dim(1), x.clone()], 1);
-    let log_q = to_host(&proposal.log_prob(all.reshape([rows * (num_negatives + 1), dimension])));
-    Draws { x, log_q }
+    let of_rows = proposal.log_prob_values(x0);
+    let of_draws = proposal.log_prob_values(&draws);
+    let mut log_q = Vec::with_capacity(rows * (num_negatives + 1));
+    for (row, draws) in of_rows.iter().zip(of_draws.chunks_exact(num_negatives)) {
+        log_q.push(*row);
+        log_q.extend_from_slice(draws);
+    }
+    Draws { x: draws.reshape([rows, num_negatives, dimension]), log_q }
 }

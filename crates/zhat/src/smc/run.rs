@@ -5,7 +5,6 @@ use burn::tensor::{Int, Tensor, TensorData};
 use super::{Ancestry, Filter, SmcConfig};
 use crate::error::Result;
 use crate::host::{Place, to_host};
-use crate::kernel::Terms;
 use crate::model::SequentialModel;
 use crate::proposal::SequentialProposal;
 use crate::rng::Stream;
@@ -88,7 +87,10 @@ impl Smc {
     ///
     /// Between two resamplings `log Z-hat` gains `log 1/c sum_j prod_d p~_d / q_d` over the stages of the block, whose
     /// derivative weighs all factors of the block by the normalised weights at its end.
-    pub(crate) fn filtering_terms(&self, place: &Place) -> Terms {
+    ///
+    /// # Shapes
+    /// - output: log-factors and weights, both `[n, stages * particles]`
+    pub(crate) fn filtering_terms(&self, place: &Place) -> (Tensor<2>, Tensor<2>) {
         let columns = self.weights().columns();
         let rows = self.stages[0].ends_block.len();
         let mut block_end = vec![0.0; rows * columns];
@@ -104,7 +106,7 @@ impl Smc {
         }
         weights.reverse();
         let factors = self.stages.iter().map(|stage| stage.log_factor.clone()).collect();
-        Terms { log_p_tilde: Tensor::cat(factors, 1), weights: Tensor::cat(weights, 1) }
+        (Tensor::cat(factors, 1), Tensor::cat(weights, 1))
     }
 }
 

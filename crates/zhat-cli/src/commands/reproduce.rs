@@ -1,0 +1,277 @@
+//! `zhat reproduce`: the experiments of the paper, with figures and a report.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use zhat_paper::experiment::{Monitor, Protocol, Report, proposals, ring};
+use zhat_report::{Experiment as Record, export, final_values::final_values};
+
+use crate::exit::Outcome;
+
+#[derive(Subcommand)]
+pub enum Experiment {
+    /// Figure 1, left: which proposal should RNCE use?
+    Proposals(Proposals),
+    /// Figure 1, middle and right, and the appendix: acceptance rule and persistence in CNCE
+    Ring(Ring),
+}
+
+/// What both experiments have in common.
+#[derive(Args)]
+struct Common {
+    /// Number of repetitions
+    #[arg(long)]
+    runs: Option<usize>,
+    /// Number of training steps
+    #[arg(long)]
+    steps: Option<usize>,
+    /// Number of negatives J
+    #[arg(long)]
+    negatives: Option<usize>,
+    /// The arms to compare, with commas between them
+    #[arg(long, value_delimiter = ',')]
+    arms: Vec<String>,
+    /// Follow the authors' published program where it differs from the paper's text
+    #[arg(long)]
+    as_published: bool,
+    /// Fewer repetitions, for a first look within seconds
+    #[arg(long)]
+    quick: bool,
+    /// Seed of all draws
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Number of threads; all cores by default. Results do not depend on it
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Directory for results.json, tables, figures and report.html [default: out/EXPERIMENT]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Print results.json instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Args)]
+pub struct Proposals {
+    #[command(flatten)]
+    common: Common,
+    /// Train on so many fixed points, instead of fresh data at every step
+    #[arg(long)]
+    samples: Option<usize>,
+    /// Also run each arm with so many MCMC steps
+    #[arg(long, default_value_t = 1)]
+    mcmc_steps: usize,
+}
+
+#[derive(Args)]
+pub struct Ring {
+    #[command(flatten)]
+    common: Common,
+    /// Number of training points N
+    #[arg(long)]
+    samples: Option<usize>,
+    /// Run N = 200 and 1000 with J = 5 and 10, each into a directory of its own, with one page for all
+    #[arg(long, conflicts_with_all = ["samples", "negatives"])]
+    all: bool,
+}
+
+pub fn run(experiment: &Experiment) -> anyhow::Result<Outcome> {
+    match experiment {
+        Experiment::Proposals(arguments) => run_proposals(arguments),
+        Experiment::Ring(arguments) => run_ring(arguments),
+    }
+}
+
+fn run_proposals(arguments: &Proposals) -> anyhow::Result<Outcome> {
+    let common = &arguments.common;
+    let mut settings = match common.quick {
+        true => proposals::Settings::quick(),
+        false => proposals::Settings::default(),
+    };
+    common.runs.inspect(|&runs| settings.runs = runs);
+    common.steps.inspect(|&steps| settings.steps = steps);
+    common.negatives.inspect(|&negatives| settings.negatives = negatives);
+    settings.samples = arguments.samples;
+    settings.seed = common.seed;
+    settings.protocol = common.protocol();
+    if !common.arms.is_empty() {
+        settings = settings.with_arms(&common.arms)?;
+    }
+    let settings = settings.with_mcmc_steps(arguments.mcmc_steps)?;
+    settings.validate()?;
+
+    let session = Session::new(common, "proposals", settings.runs)?;
+    let (results, seconds) = session.timed(|monitor| proposals::run(&settings, monitor))?;
+    let report = results.report(seconds, session.threads())?;
+    report.write(&session.directory)?;
+    session.show(&report)
+}
+
+fn run_ring(arguments: &Ring) -> anyhow::Result<Outcome> {
+    let common = &arguments.common;
+    let mut settings = match common.quick {
+        true => ring::Settings::quick(),
+        false => ring::Settings::default(),
+    };
+    common.runs.inspect(|&runs| settings.runs = runs);
+    settings.steps = common.steps;
+    common.negatives.inspect(|&negatives| settings.negatives = negatives);
+    arguments.samples.inspect(|&samples| settings.samples = samples);
+    settings.seed = common.seed;
+    settings.protocol = common.protocol();
+    if !common.arms.is_empty() {
+        settings = settings.with_arms(&common.arms)?;
+    }
+    settings.validate()?;
+
+    if !arguments.all {
+        let session = Session::new(common, "ring", settings.runs)?;
+        let (results, seconds) = session.timed(|monitor| ring::run(&settings, monitor))?;
+        let report = results.report(seconds, session.threads())?;
+        report.write(&session.directory)?;
+        return session.show(&report);
+    }
+    let session = Session::new(common, "ring", settings.runs * ring::COMBINATIONS.len())?;
+    let mut results = Vec::new();
+    for (samples, negatives) in ring::COMBINATIONS {
+        let settings = ring::Settings { samples, negatives, ..settings.clone() };
+        let (result, seconds) = session.timed(|monitor| ring::run(&settings, monitor))?;
+        // A combination of which nothing was finished when the user stopped is left out, unless there is no other.
+        if result.finished_runs() > 0 || results.is_empty() {
+            results.push((result, seconds));
+        }
+    }
+    let combined = ring::Combined::new(&results, session.threads())?;
+    combined.write(&session.directory)?;
+    session.bar.finish_and_clear();
+    if common.json {
+        print!("{}", combined.to_json()?);
+    } else {
+        for (name, report) in &combined.reports {
+            println!("{name}\n");
+            print_record(&report.experiment);
+            println!();
+        }
+        session.print_place();
+    }
+    Ok(session.outcome())
+}
+
+impl Common {
+    fn protocol(&self) -> Protocol {
+        if self.as_published { Protocol::AsPublished } else { Protocol::Text }
+    }
+}
+
+/// A checked output directory, a thread pool, a progress bar, and an ear for Ctrl-C.
+struct Session {
+    directory: PathBuf,
+    json: bool,
+    pool: rayon::ThreadPool,
+    bar: ProgressBar,
+    stop: Arc<AtomicBool>,
+}
+
+impl Session {
+    fn new(common: &Common, name: &str, runs: usize) -> anyhow::Result<Self> {
+        let directory = common.out.clone().unwrap_or_else(|| Path::new("out").join(name));
+        export::output_directory(&directory)?;
+        if common.threads == Some(0) {
+            let (value, expected) = ("0".into(), "at least 1".into());
+            return Err(zhat::Error::InvalidSetting { name: "threads", value, expected }.into());
+        }
+        let pool =
+            rayon::ThreadPoolBuilder::new().num_threads(common.threads.unwrap_or(0)).build()?;
+        let bar = match common.quiet {
+            true => ProgressBar::hidden(),
+            false => ProgressBar::new(runs as u64).with_style(ProgressStyle::with_template(
+                "{bar:30} {pos}/{len} runs, {elapsed}, {eta} left",
+            )?),
+        };
+        bar.tick();
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = stop.clone();
+        // The second time it ends at once.
+        ctrlc::set_handler(move || {
+            if flag.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+            eprintln!("stopping: what is finished will be written");
+        })
+        .context("cannot listen for Ctrl-C")?;
+        Ok(Self { directory, json: common.json, pool, bar, stop })
+    }
+
+    fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// The result of some work on the pool, and its seconds.
+    fn timed<T: Send>(
+        &self,
+        work: impl FnOnce(&Self) -> zhat::Result<T> + Send,
+    ) -> zhat::Result<(T, f64)> {
+        let start = Instant::now();
+        let result = self.pool.install(|| work(self))?;
+        Ok((result, start.elapsed().as_secs_f64()))
+    }
+
+    fn show(&self, report: &Report) -> anyhow::Result<Outcome> {
+        self.bar.finish_and_clear();
+        if self.json {
+            print!("{}", report.experiment.to_json()?);
+        } else {
+            print_record(&report.experiment);
+            println!();
+            self.print_place();
+        }
+        Ok(self.outcome())
+    }
+
+    /// Not done, if the user stopped it: a script must not take a part for the whole.
+    fn outcome(&self) -> Outcome {
+        if self.stopped() { Outcome::Failed } else { Outcome::Done }
+    }
+
+    fn print_place(&self) {
+        println!("Report: {}", self.directory.join("report.html").display());
+    }
+}
+
+impl Monitor for Session {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn finished(&self) {
+        self.bar.inc(1);
+    }
+}
+
+/// Where each arm ended, and the claims.
+fn print_record(record: &Record) {
+    println!("{}", final_values(record));
+    for claim in &record.claims {
+        let verdict = if claim.holds { "holds" } else { "does not hold" };
+        println!("{verdict}: {}", plain(&claim.claim));
+        println!("  {}", plain(&claim.measured));
+    }
+    let interrupted = if record.interrupted { ", interrupted" } else { "" };
+    println!(
+        "\n{} runs{interrupted}, {:.1} s on {} threads.",
+        record.finished_runs, record.seconds, record.threads
+    );
+}
+
+/// A sentence without the marks that lower and raise text on a page.
+fn plain(text: &str) -> String {
+    text.replace("_{", "_").replace("^{", "^").replace('}', "")
+}

@@ -1,0 +1,177 @@
+//! An arm: where the negatives come from, where the chain starts, and how many steps it takes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
+use zhat::criterion::{Criterion, FromData, Persistent};
+use zhat::kernel::{ConditionalImportance, Kernel, Repeat};
+use zhat::model::DiagonalGaussian;
+use zhat::proposal::{Adaptive, ModelItself};
+use zhat::train::OptimiserConfig;
+use zhat::{Error, Result};
+
+use super::DIMENSION;
+use crate::experiment::invalid;
+
+/// The proposal `q`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// `q = p_d`, fixed.
+    Data,
+    /// `q = p_theta` with the current parameters.
+    Model,
+    /// `q = q_phi`, learnt beside the model and started at `p_d`.
+    Adaptive,
+}
+
+/// Where the chain starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// At the data: RNCE.
+    Data,
+    /// Where it was: persistent RNCE.
+    Persistent,
+}
+
+/// RNCE with a proposal, from the data or persistent, with one or several MCMC steps.
+///
+/// Its name is `data`, `model` or `adaptive` after the proposal, with `p-` before it for persistent chains and `-kN` after it
+/// for `N` steps: `p-adaptive-k3`. Persistent RNCE with `q = p_d` is `p-rnce`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Arm {
+    /// The proposal.
+    pub source: Source,
+    /// Where the chain starts.
+    pub start: Start,
+    /// Number of MCMC steps `k`.
+    pub num_steps: usize,
+}
+
+/// Every arm with one step, by name.
+const NAMES: [(&str, Source, Start); 6] = [
+    ("data", Source::Data, Start::Data),
+    ("model", Source::Model, Start::Data),
+    ("adaptive", Source::Adaptive, Start::Data),
+    ("p-rnce", Source::Data, Start::Persistent),
+    ("p-model", Source::Model, Start::Persistent),
+    ("p-adaptive", Source::Adaptive, Start::Persistent),
+];
+
+impl Arm {
+    /// RNCE with `q = p_d`.
+    pub const DATA: Arm = Arm { source: Source::Data, start: Start::Data, num_steps: 1 };
+    /// RNCE with `q = p_theta`.
+    pub const MODEL: Arm = Arm { source: Source::Model, start: Start::Data, num_steps: 1 };
+    /// RNCE with `q = q_phi`.
+    pub const ADAPTIVE: Arm = Arm { source: Source::Adaptive, start: Start::Data, num_steps: 1 };
+
+    /// The method as zhat's parts.
+    pub fn criterion(self, num_negatives: usize) -> Result<Box<dyn Criterion<DiagonalGaussian>>> {
+        let data = |device| DiagonalGaussian::standard(DIMENSION, &device);
+        let kernel: Box<dyn Kernel<DiagonalGaussian>> = match self.source {
+            Source::Data => {
+                Box::new(ConditionalImportance::new(data(Device::flex()), num_negatives)?)
+            }
+            Source::Model => Box::new(ConditionalImportance::new(ModelItself, num_negatives)?),
+            Source::Adaptive => {
+                let learnt = Adaptive::new(data(Device::flex().autodiff()), &OptimiserConfig::Sgd);
+                Box::new(ConditionalImportance::new(learnt, num_negatives)?)
+            }
+        };
+        let kernel = Repeat::new(kernel, self.num_steps)?;
+        Ok(match self.start {
+            Start::Data => Box::new(FromData(kernel)),
+            Start::Persistent => Box::new(Persistent::new(kernel, 1)?),
+        })
+    }
+
+    /// How a figure and a sentence call it.
+    pub fn label(self) -> String {
+        let proposal = match self.source {
+            Source::Data => "q = p_{d}",
+            Source::Model => "q = p_{θ}",
+            Source::Adaptive => "q = q_{φ}",
+        };
+        let start = match self.start {
+            Start::Data => "",
+            Start::Persistent => ", persistent",
+        };
+        let steps = match self.num_steps {
+            1 => String::new(),
+            k => format!(", k = {k}"),
+        };
+        format!("{proposal}{start}{steps}")
+    }
+}
+
+impl fmt::Display for Arm {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, ..) = NAMES
+            .into_iter()
+            .find(|&(_, source, start)| (source, start) == (self.source, self.start))
+            .expect("every arm has a name");
+        match self.num_steps {
+            1 => write!(formatter, "{name}"),
+            k => write!(formatter, "{name}-k{k}"),
+        }
+    }
+}
+
+impl FromStr for Arm {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let steps = text.rsplit_once("-k").and_then(|(name, k)| Some((name, k.parse().ok()?)));
+        let (name, num_steps) = steps.unwrap_or((text, 1));
+        match NAMES.into_iter().find(|&(known, ..)| known == name) {
+            Some((_, source, start)) if num_steps > 0 => Ok(Self { source, start, num_steps }),
+            _ => {
+                let names = NAMES.map(|(name, ..)| name).join(", ");
+                let expected =
+                    format!("one of {names}, or one of them with -k2 (3, ...) MCMC steps");
+                Err(invalid("arm", format!("`{text}`"), expected))
+            }
+        }
+    }
+}
+
+impl TryFrom<String> for Arm {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<Arm> for String {
+    fn from(arm: Arm) -> Self {
+        arm.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_as_they_were_written() {
+        for (_, source, start) in NAMES {
+            for num_steps in [1, 4] {
+                let arm = Arm { source, start, num_steps };
+                assert_eq!(arm.to_string().parse(), Ok(arm));
+            }
+        }
+        assert_eq!("p-rnce-k3".parse::<Arm>().unwrap().num_steps, 3);
+    }
+
+    #[test]
+    fn an_unknown_arm_is_answered_with_the_known_ones() {
+        for name in ["", "rnce", "data-k0", "data-k", "DATA", "k3"] {
+            let message = name.parse::<Arm>().unwrap_err().to_string();
+            assert!(message.contains("data, model, adaptive, p-rnce"), "{message}");
+        }
+    }
+}
