@@ -25,5 +25,8 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {error:#}");
     let setting = matches!(error.downcast_ref(), Some(zhat::Error::InvalidSetting { .. }));
     let path = matches!(error.downcast_ref(), Some(zhat_report::ReportError::Write { .. }));
-    ExitCode::from(if setting || path { 2 } else { 1 })
+    let table = error
+        .downcast_ref::<zhat_table::TableError>()
+        .is_some_and(zhat_table::TableError::is_input);
+    ExitCode::from(if setting || path || table { 2 } else { 1 })
 }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod exit;
+mod interrupt;
 
 use std::process::ExitCode;
 
@@ -22,6 +23,8 @@ struct Arguments {
 enum Command {
     /// Check every proposition of the paper numerically
     Theory(commands::theory::Arguments),
+    /// Fit a density to a table
+    Fit(commands::fit::Arguments),
     /// Measure the training step of the autoregressive EBM
     Bench(commands::bench::Arguments),
     /// Run an experiment of the paper and write its figures and a report
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
 fn run(arguments: Arguments) -> anyhow::Result<exit::Outcome> {
     match arguments.command {
         Command::Theory(arguments) => commands::theory::run(&arguments),
+        Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Reproduce(experiment) => commands::reproduce::run(&experiment),
     }

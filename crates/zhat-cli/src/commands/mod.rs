@@ -1,5 +1,6 @@
 //! One file for each command: its arguments, and how it calls the libraries and shows what they give.
 
 pub mod bench;
+pub mod fit;
 pub mod reproduce;
 pub mod theory;

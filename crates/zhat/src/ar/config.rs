@@ -148,10 +148,10 @@ impl Preset {
             Preset::Hepmass => (512, 200_000),
             Preset::Miniboone => (128, 300_000),
             Preset::Bsds300 => (128, 600_000),
-            Preset::Small => (128, 2_000),
+            Preset::Small => (128, 4_000),
         };
         let (warm_up, num_negatives, learning_rate) = match self {
-            Preset::Small => (400, 20, 1e-3),
+            Preset::Small => (400, 20, 3e-3),
             _ => (5_000, 20, 5e-4),
         };
         ArTrainingConfig { batch, num_negatives, iterations, warm_up, learning_rate }

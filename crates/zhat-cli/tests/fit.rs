@@ -1,0 +1,225 @@
+//! `zhat fit` as a user calls it: stopped, killed, resumed, damaged, and given bad input.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// An empty directory for a test.
+fn directory(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).expect("a directory");
+    path
+}
+
+/// A fit of a second or two: small networks, few rows, a checkpoint every few steps.
+fn fit(out: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zhat"));
+    command.args(["fit", "builtin:banana", "--quiet", "--out"]).arg(out);
+    for setting in [
+        "data.rows=2000",
+        "training.steps=120",
+        "training.warm-up=30",
+        "training.batch=32",
+        "training.negatives=5",
+        "training.log-every=5",
+        "training.validation-every=40",
+        "training.validation-particles=500",
+        "training.checkpoint-every=10",
+        "evaluation.particles=1000",
+        "evaluation.estimates=3",
+        "model.energy.width=16",
+        "model.proposal.width=16",
+        "model.context=8",
+        "model.mixture-components=4",
+    ] {
+        command.args(["--set", setting]);
+    }
+    command.args(more);
+    command
+}
+
+fn resume(out: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_zhat"))
+        .args(["fit", "--resume", "--quiet", "--threads", "1", "--out"])
+        .arg(out)
+        .output()
+        .expect("it runs")
+}
+
+fn model(run: &Path) -> Vec<u8> {
+    fs::read(run.join("model.safetensors")).expect("a model")
+}
+
+fn assert_done(output: &Output) {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_ends_in_the_same_model() {
+    let root = directory("killed");
+    let (whole, killed) = (root.join("whole"), root.join("killed"));
+    let output = fit(&whole, &["--json"]).output().expect("it runs");
+    assert_done(&output);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for key in ["log_likelihood", "se_test", "se_log_z", "log_z", "proposal_log_likelihood"] {
+        assert!(report["test"][key].is_number(), "{key} of {report}");
+    }
+    assert!(report["truth"].is_number());
+    for file in ["config.toml", "metrics.jsonl", "model.json", "results.json", "report.html"] {
+        assert!(whole.join(file).is_file(), "{file}");
+    }
+    let mut started = false;
+    for milliseconds in [60, 250, 110, 170, 330, 90] {
+        let mut command = match started {
+            false => fit(&killed, &[]),
+            true => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_zhat"));
+                command.args(["fit", "--resume", "--quiet", "--out"]).arg(&killed);
+                command
+            }
+        };
+        let mut child =
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().expect("SIGKILL");
+        child.wait().expect("it ended");
+        // Killed before its first checkpoint, a run has nothing to go on from and is started anew.
+        started = fs::read_dir(killed.join("checkpoint")).is_ok_and(|files| files.count() > 0);
+        if !started {
+            let _ = fs::remove_dir_all(&killed);
+        }
+    }
+    let output =
+        if started { resume(&killed) } else { fit(&killed, &[]).output().expect("it runs") };
+    assert_done(&output);
+    assert_eq!(model(&whole), model(&killed));
+    let lines = |run: &Path| fs::read_to_string(run.join("metrics.jsonl")).expect("metrics");
+    assert_eq!(lines(&whole), lines(&killed));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_passed_over_with_a_warning() {
+    let root = directory("damaged");
+    let (whole, damaged) = (root.join("whole"), root.join("damaged"));
+    assert_done(&fit(&whole, &[]).output().expect("it runs"));
+    assert_done(&fit(&damaged, &[]).output().expect("it runs"));
+    fs::remove_file(damaged.join("model.safetensors")).expect("it was there");
+    let mut checkpoints: Vec<PathBuf> = fs::read_dir(damaged.join("checkpoint"))
+        .expect("checkpoints")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    checkpoints.sort();
+    assert_eq!(checkpoints.len(), 2);
+    let newest = checkpoints.pop().expect("two of them");
+    let mut bytes = fs::read(&newest).expect("a file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&newest, bytes).expect("written");
+    let output = resume(&damaged);
+    assert_done(&output);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("is damaged") && text.contains("checksum"), "{text}");
+    assert_eq!(model(&whole), model(&damaged));
+}
+
+#[test]
+fn the_model_is_the_same_for_any_number_of_threads() {
+    let root = directory("threads");
+    let runs: Vec<PathBuf> = ["1", "2", "3"]
+        .iter()
+        .map(|threads| {
+            let out = root.join(threads);
+            assert_done(&fit(&out, &["--threads", threads]).output().expect("it runs"));
+            out
+        })
+        .collect();
+    assert_eq!(model(&runs[0]), model(&runs[1]));
+    assert_eq!(model(&runs[0]), model(&runs[2]));
+}
+
+#[test]
+fn a_run_that_diverges_is_rolled_back_and_leaves_no_model_that_is_not_a_number() {
+    let out = directory("diverged").join("run");
+    let output = fit(
+        &out,
+        &["--set", "training.learning-rate=1e30", "--set", "training.max-gradient-norm=1e30"],
+    )
+    .output()
+    .expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("with the learning rate times 0.5"), "{text}");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("training diverged 5 times") && text.contains("learning-rate"), "{text}");
+    assert!(!out.join("model.safetensors").exists());
+}
+
+#[test]
+fn bad_input_exits_with_2_and_names_the_place() {
+    let root = directory("bad");
+    let file = |name: &str, text: &str| {
+        let path = root.join(name);
+        fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
+    let rows = |cell: &str| {
+        let mut text = String::from("a,b\n");
+        for row in 0..60 {
+            let b =
+                if row == 7 { cell.into() } else { format!("{}", (row * 37 % 59) as f64 * 0.137) };
+            text += &format!("{},{b}\n", f64::from(row).sqrt());
+        }
+        text
+    };
+    let missing = file("missing.csv", &rows(""));
+    let words = file("words.csv", &rows("cow"));
+    let infinite = file("infinite.csv", &rows("inf"));
+    let good = file("good.csv", &rows("0.5"));
+    let empty = file("empty.csv", "");
+    let absent = root.join("absent.csv").display().to_string();
+    let cases: [(&[&str], &str); 14] = [
+        (&[&missing], "line 9"),
+        (&[&words], "cow"),
+        (&[&infinite], "line 9"),
+        (&[&empty], "empty"),
+        (&[&absent], "absent.csv"),
+        (&[&good, "--columns", "a,z"], "z"),
+        (&[&good, "--dequantise", "a"], "COLUMN=STEP"),
+        (&[&good, "--set", "training.nonsense=1"], "nonsense"),
+        (&[&good, "--set", "training.batch=0"], "training.batch"),
+        (&[&good, "--criterion", "magic"], "smc-rnce"),
+        (&[&good, "--max-time", "soon"], "10m"),
+        (&[&good, "--config", "no-such.toml"], "no-such.toml"),
+        (&["builtin:nothing"], "nothing"),
+        (&["builtin:pinwheel", "--set", "data.test=1.5"], "test"),
+    ];
+    for (index, (arguments, place)) in cases.into_iter().enumerate() {
+        let out = root.join(format!("run-{index}"));
+        let output = Command::new(env!("CARGO_BIN_EXE_zhat"))
+            .args(["fit", "--quiet", "--out"])
+            .arg(&out)
+            .args(arguments)
+            .output()
+            .expect("it runs");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(text.contains(place), "{arguments:?}: {text}");
+        assert!(!text.contains("panicked"), "{arguments:?}: {text}");
+        assert!(!out.exists(), "{arguments:?} left half a run");
+    }
+}
+
+#[test]
+fn a_directory_that_holds_a_run_is_not_overwritten_and_one_that_does_not_is_not_resumed() {
+    let out = directory("twice").join("run");
+    assert_done(&fit(&out, &["--steps", "10"]).output().expect("it runs"));
+    let before = model(&out);
+    let again = fit(&out, &[]).output().expect("it runs");
+    assert_eq!(again.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("--resume"));
+    assert_eq!(model(&out), before);
+    let nowhere = resume(&directory("nowhere"));
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&nowhere.stderr).contains("config.toml"));
+}

@@ -1,0 +1,85 @@
+//! One cell of text: a number, a missing value, or neither.
+
+/// What a cell of text says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Cell {
+    /// A number; infinite if the text says so or is beyond the range of f64.
+    Number(f64),
+    /// One of the spellings of "missing".
+    Missing,
+    /// Readable, and not a number.
+    Text,
+    /// Not even UTF-8.
+    InvalidUtf8,
+}
+
+/// The spellings of a missing cell, in lower case; an empty cell is missing too.
+const MISSING: [&str; 7] = ["?", "na", "n/a", "nan", "null", "none", "#n/a"];
+
+impl Cell {
+    /// Reads a cell; blanks around it do not count.
+    pub(crate) fn parse(bytes: &[u8]) -> Cell {
+        let bytes = bytes.trim_ascii();
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return Cell::InvalidUtf8;
+        };
+        match text.parse::<f64>() {
+            Ok(number) if number.is_nan() => Cell::Missing,
+            Ok(number) => Cell::Number(number),
+            Err(_) if text.is_empty() || MISSING.iter().any(|m| text.eq_ignore_ascii_case(m)) => {
+                Cell::Missing
+            }
+            Err(_) => Cell::Text,
+        }
+    }
+
+    /// Whether the cell can stand in a numeric column.
+    pub(crate) fn is_numeric(self) -> bool {
+        matches!(self, Cell::Number(_) | Cell::Missing)
+    }
+}
+
+/// Whether a cell would be a number if its comma were a point.
+pub(crate) fn has_decimal_comma(bytes: &[u8]) -> bool {
+    let pointed: Vec<u8> = bytes.iter().map(|&b| if b == b',' { b'.' } else { b }).collect();
+    bytes.contains(&b',') && matches!(Cell::parse(&pointed), Cell::Number(_))
+}
+
+/// A cell as an error message shows it: quoted, and cut if long.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    const LONGEST: usize = 40;
+    let text = String::from_utf8_lossy(bytes.trim_ascii());
+    if text.is_empty() {
+        return "empty".into();
+    }
+    if text.chars().count() > LONGEST {
+        return format!("{:?}...", text.chars().take(LONGEST).collect::<String>());
+    }
+    format!("{text:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_missing_is_missing() {
+        for text in ["", "  ", "NA", "na", "NaN", "nan", "null", "NULL", "?", "N/A", "None", "-nan"]
+        {
+            assert_eq!(Cell::parse(text.as_bytes()), Cell::Missing, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_numbers_with_blanks_signs_and_exponents() {
+        for (text, value) in
+            [(" 1.5 ", 1.5), ("+2", 2.0), ("-.5", -0.5), ("3.", 3.0), ("1e-3", 1e-3)]
+        {
+            assert_eq!(Cell::parse(text.as_bytes()), Cell::Number(value), "{text:?}");
+        }
+        assert_eq!(Cell::parse(b"-inf"), Cell::Number(f64::NEG_INFINITY));
+        assert_eq!(Cell::parse(b"1e999"), Cell::Number(f64::INFINITY));
+        assert_eq!(Cell::parse(b"17:24:00"), Cell::Text);
+        assert_eq!(Cell::parse(b"\xff1"), Cell::InvalidUtf8);
+    }
+}

@@ -1,0 +1,145 @@
+//! The columns a user chooses, by name, by position or by a range of positions.
+
+use std::path::Path;
+
+use super::error::{Error, Result};
+use super::nearest::{listing, nearest};
+use super::options::ReadOptions;
+
+/// One column that is read: where it stands in the file (from 0), and its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) index: usize,
+    pub(crate) name: String,
+}
+
+/// Names for columns that have none; a blank name in a header is replaced in the same way.
+pub(crate) fn numbered(index: usize) -> String {
+    format!("column_{}", index + 1)
+}
+
+/// The columns to read, in the order in which they were asked for.
+pub(crate) fn choose(file: &Path, names: &[String], options: &ReadOptions) -> Result<Vec<Column>> {
+    let mut chosen = Vec::new();
+    if options.columns.is_empty() {
+        chosen.extend(0..names.len());
+    }
+    for entry in &options.columns {
+        for index in find(file, names, entry)? {
+            if chosen.contains(&index) {
+                let name = names[index].clone();
+                return Err(Error::ChosenTwice { file: file.into(), name, position: index + 1 });
+            }
+            chosen.push(index);
+        }
+    }
+    for entry in &options.without {
+        let out = find(file, names, entry)?;
+        chosen.retain(|index| !out.contains(index));
+    }
+    if chosen.is_empty() {
+        return Err(Error::NoColumns { file: file.into() });
+    }
+    let mut by_name: Vec<usize> = chosen.clone();
+    by_name.sort_by_key(|&index| (&names[index], index));
+    if let Some(pair) = by_name.windows(2).find(|pair| names[pair[0]] == names[pair[1]]) {
+        return Err(duplicate(file, names, pair[0], pair[1]));
+    }
+    Ok(chosen.into_iter().map(|index| Column { index, name: names[index].clone() }).collect())
+}
+
+/// Positions as a user would type them: `1,3-9`.
+pub(crate) fn ranges(indices: &[usize]) -> String {
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    for &index in indices {
+        match parts.last_mut() {
+            Some((_, last)) if *last == index => *last += 1,
+            _ => parts.push((index + 1, index + 1)),
+        }
+    }
+    let part = |(first, last): (usize, usize)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first},{last}"),
+        _ => format!("{first}-{last}"),
+    };
+    parts.into_iter().map(part).collect::<Vec<_>>().join(",")
+}
+
+/// The columns that one entry of `--columns` means.
+fn find(file: &Path, names: &[String], entry: &str) -> Result<Vec<usize>> {
+    let entry = entry.trim();
+    let mut named = (0..names.len()).filter(|&index| names[index] == entry);
+    if let Some(index) = named.next() {
+        return match named.next() {
+            Some(second) => Err(duplicate(file, names, index, second)),
+            None => Ok(vec![index]),
+        };
+    }
+    let outside = || Error::PositionOutOfRange {
+        file: file.into(),
+        given: entry.into(),
+        columns: names.len(),
+    };
+    let (first, last) = match entry.split_once('-') {
+        Some((first, last)) => (first.parse::<usize>(), last.parse::<usize>()),
+        None => (entry.parse(), entry.parse()),
+    };
+    match (first, last) {
+        (Ok(first), Ok(last)) if 1 <= first && first <= last && last <= names.len() => {
+            Ok((first - 1..last).collect())
+        }
+        (Ok(_), Ok(_)) => Err(outside()),
+        _ => Err(Error::UnknownColumn {
+            file: file.display().to_string(),
+            name: entry.into(),
+            nearest: nearest(entry, names.iter().map(String::as_str)),
+            available: listing(names.iter().map(String::as_str)),
+        }),
+    }
+}
+
+fn duplicate(file: &Path, names: &[String], first: usize, second: usize) -> Error {
+    let name = names[first].clone();
+    Error::DuplicateName { file: file.into(), name, first: first + 1, second: second + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(columns: &[&str], without: &[&str]) -> Result<Vec<usize>> {
+        let names = ["Date", "x", "y", "z", "x", "3"].map(String::from);
+        let options = ReadOptions {
+            columns: columns.iter().map(|s| s.to_string()).collect(),
+            without: without.iter().map(|s| s.to_string()).collect(),
+            ..Default::default()
+        };
+        choose(Path::new("t.csv"), &names, &options)
+            .map(|columns| columns.iter().map(|column| column.index).collect())
+    }
+
+    #[test]
+    fn names_positions_and_ranges_may_be_mixed_and_keep_their_order() {
+        assert_eq!(chosen(&["z", "1", "2-3"], &[]).unwrap(), [3, 0, 1, 2]);
+        assert_eq!(chosen(&["1-5"], &["Date", "5"]).unwrap(), [1, 2, 3]);
+        // A column that is named 3 wins over the third column.
+        assert_eq!(chosen(&["3"], &[]).unwrap(), [5]);
+    }
+
+    #[test]
+    fn what_cannot_be_chosen_is_an_error() {
+        assert!(matches!(chosen(&[], &[]), Err(Error::DuplicateName { first: 2, second: 5, .. })));
+        assert!(matches!(chosen(&["x"], &[]), Err(Error::DuplicateName { .. })));
+        assert!(matches!(chosen(&["0"], &[]), Err(Error::PositionOutOfRange { .. })));
+        assert!(matches!(chosen(&["4-9"], &[]), Err(Error::PositionOutOfRange { .. })));
+        assert!(matches!(chosen(&["y", "y"], &[]), Err(Error::ChosenTwice { .. })));
+        assert!(matches!(chosen(&["y"], &["y"]), Err(Error::NoColumns { .. })));
+        let message = chosen(&["dat"], &[]).unwrap_err().to_string();
+        assert!(message.contains("Did you mean Date?"), "{message}");
+    }
+
+    #[test]
+    fn positions_are_written_as_they_would_be_typed() {
+        assert_eq!(ranges(&[2, 3, 4, 5, 7, 8, 10]), "3-6,8,9,11");
+    }
+}

@@ -1,0 +1,99 @@
+//! Noise as wide as the step of a discrete column, so that its density exists.
+
+use std::str::FromStr;
+
+use rand::{Rng, RngExt};
+use serde::{Deserialize, Serialize};
+
+use super::error::{Error, Result};
+use super::table::Table;
+
+/// A discrete column and its step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dequantise {
+    /// Name of the column.
+    pub column: String,
+    /// The noise is uniform from 0 to this.
+    pub step: f64,
+}
+
+impl FromStr for Dequantise {
+    type Err = Error;
+
+    /// Reads `COLUMN=STEP`.
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = || Error::setting("--dequantise", text, "COLUMN=STEP with a step above 0");
+        // The last equals sign, since a name may hold one.
+        let (column, step) = text.rsplit_once('=').ok_or_else(bad)?;
+        let step: f64 = step.trim().parse().map_err(|_| bad())?;
+        let read = Self { column: column.trim().into(), step };
+        read.check().map_err(|_| bad())?;
+        Ok(read)
+    }
+}
+
+impl Dequantise {
+    fn check(&self) -> Result<()> {
+        if self.step.is_finite() && self.step > 0.0 && !self.column.is_empty() {
+            return Ok(());
+        }
+        let value = format!("{}={}", self.column, self.step);
+        Err(Error::setting("--dequantise", value, "COLUMN=STEP with a step above 0"))
+    }
+}
+
+/// Adds uniform noise on `[0, step)` to every row of the given columns.
+///
+/// The log-density of the noisy value bounds that of the discrete one from below (Theis et al. 2016).
+pub fn dequantise(table: &mut Table, settings: &[Dequantise], rng: &mut impl Rng) -> Result<()> {
+    let mut steps = vec![0.0; table.dimension()];
+    for setting in settings {
+        setting.check()?;
+        steps[table.column_index(&setting.column)?] = setting.step;
+    }
+    let noisy: Vec<usize> = (0..steps.len()).filter(|&column| steps[column] > 0.0).collect();
+    if noisy.is_empty() {
+        return Ok(());
+    }
+    let dimension = table.dimension();
+    for row in table.values_mut().chunks_exact_mut(dimension) {
+        for &column in &noisy {
+            let noise = steps[column] * rng.random::<f64>();
+            row[column] = (f64::from(row[column]) + noise) as f32;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    #[test]
+    fn noise_fills_the_step_of_the_chosen_column_and_no_other() {
+        let values: Vec<f32> = (0..2000).flat_map(|row| [row as f32, (row % 4) as f32]).collect();
+        let mut table = Table::new(vec!["a".into(), "b".into()], values.clone());
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        dequantise(&mut table, &["b=0.5".parse().unwrap()], &mut rng).unwrap();
+        let noise: Vec<f32> =
+            table.values().iter().zip(&values).skip(1).step_by(2).map(|(n, v)| n - v).collect();
+        assert!(noise.iter().all(|n| (0.0..=0.5).contains(n)));
+        // The mean of 2000 uniform draws on [0, 0.5) has standard error 0.0032: 4 of them.
+        let mean = noise.iter().sum::<f32>() / 2000.0;
+        assert!((mean - 0.25).abs() < 0.013, "{mean}");
+        assert!(table.column(0).zip(0..).all(|(value, row)| value == row as f32));
+    }
+
+    #[test]
+    fn a_setting_is_a_column_and_a_positive_step() {
+        let read: Dequantise = "a=b=0.1".parse().unwrap();
+        assert_eq!(read, Dequantise { column: "a=b".into(), step: 0.1 });
+        for bad in ["a", "a=", "a=0", "a=-1", "a=nan", "=1"] {
+            assert!(bad.parse::<Dequantise>().is_err(), "{bad}");
+        }
+    }
+}

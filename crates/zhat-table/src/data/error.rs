@@ -1,0 +1,173 @@
+//! What can be wrong with a table, in words that name the place and say what to type next.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// A result with the [`enum@Error`] of tables.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a file counts in: a text file has lines, an array has rows; both from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Line of a text file, as an editor shows it.
+    Line,
+    /// Row of an array or a Parquet file.
+    Row,
+}
+
+/// Where in a file something is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// Lines or rows.
+    pub unit: Unit,
+    /// Which one, from 1.
+    pub number: u64,
+    /// Position of the column from 1, and its name; none where the whole line is meant.
+    pub column: Option<(usize, String)>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = match self.unit {
+            Unit::Line => "line",
+            Unit::Row => "row",
+        };
+        write!(f, "{}, {unit} {}", self.file.display(), self.number)?;
+        match &self.column {
+            Some((position, name)) => write!(f, ", column {position} ({name})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Everything that is the user's or the file's doing; a shape bug in the calling code panics instead.
+#[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the message above each variant says what its fields are")]
+#[non_exhaustive]
+pub enum Error {
+    #[error("{}: {source}. Check the path and its permissions.", file.display())]
+    Unreadable { file: PathBuf, source: std::io::Error },
+
+    #[error("{} is not there.{} The built-in sets are written builtin:NAME (zhat data list).", file.display(), did_you_mean(nearest))]
+    NotFound { file: PathBuf, nearest: Option<String> },
+
+    #[error("{} is a directory, but a table is one file. Name the file in it.", file.display())]
+    Directory { file: PathBuf },
+
+    #[error("{} is empty. Check that it was written or downloaded completely.", file.display())]
+    Empty { file: PathBuf },
+
+    #[error("{} has no rows{}. Check that it was written completely.", file.display(), if *header_only { " below its header (line 1); if line 1 is data, use --header no" } else { "" })]
+    NoRows { file: PathBuf, header_only: bool },
+
+    #[error("{}: all {rows} rows have a missing cell, so --drop-missing leaves none. Leave out the columns that are mostly missing with --columns.", file.display())]
+    EveryRowMissing { file: PathBuf, rows: usize },
+
+    #[error("{} should be {expected} by its name or by --format, but begins with {found}. Rename it, say --format csv, npy or parquet, or fetch it again.", file.display())]
+    WrongMagic { file: PathBuf, expected: &'static str, found: String },
+
+    #[error("{}: the {what} data ends too early or is damaged after {rows} rows ({detail}). Fetch or write the file again.", file.display())]
+    Damaged { file: PathBuf, what: &'static str, rows: usize, detail: String },
+
+    #[error("{} is not text in UTF-8: {found}. Save it as CSV in UTF-8, or say --format npy or parquet.", file.display())]
+    NotText { file: PathBuf, found: &'static str },
+
+    #[error("{}: {detail}. {advice}", file.display())]
+    Unsupported { file: PathBuf, detail: String, advice: &'static str },
+
+    #[error("{}, line 1: {detail}. Say --header yes or --header no.", file.display())]
+    AmbiguousHeader { file: PathBuf, detail: String },
+
+    #[error("{place}: {found} cells where line 1 has {expected}.{} Mend the line, or name the separator with --delimiter.", if *open_quote { " A quote is opened and not closed there." } else { "" })]
+    Ragged { place: Place, expected: usize, found: usize, open_quote: bool },
+
+    #[error(
+        "{place}: the cell is not UTF-8 ({cell}). Save the file as UTF-8, or leave the column out with --columns."
+    )]
+    InvalidUtf8 { place: Place, cell: String },
+
+    #[error(
+        "{place}: the cell is missing ({cell}). Drop such rows with --drop-missing, or leave the column out with --columns."
+    )]
+    Missing { place: Place, cell: String },
+
+    #[error("{place}: {cell} is not a number. {advice}")]
+    NotNumeric { place: Place, cell: String, advice: String },
+
+    #[error(
+        "{place}: {cell} has a decimal comma. Write numbers with a decimal point (for example: sed 's/,/./g')."
+    )]
+    DecimalComma { place: Place, cell: String },
+
+    #[error(
+        "{place}: the cell is infinite ({cell}), and no density can be fitted to it. Remove the row, or leave the column out with --columns."
+    )]
+    Infinite { place: Place, cell: String },
+
+    #[error(
+        "{place}: {cell} is too large for a 32-bit float (at most 3.4e38). Rescale the column, take its logarithm, or leave it out with --columns."
+    )]
+    TooLarge { place: Place, cell: String },
+
+    #[error("{}: columns {first} and {second} are both named {name}. Rename one, or choose by position, for example --columns {first}.", file.display())]
+    DuplicateName { file: PathBuf, name: String, first: usize, second: usize },
+
+    #[error("{file} has no column {name}.{} Its columns are: {available}.", did_you_mean(nearest))]
+    UnknownColumn { file: String, name: String, nearest: Option<String>, available: String },
+
+    #[error("{}: --columns {given} is outside 1 to {columns} (positions count from 1).", file.display())]
+    PositionOutOfRange { file: PathBuf, given: String, columns: usize },
+
+    #[error("{}: column {position} ({name}) is chosen twice. Name it once in --columns.", file.display())]
+    ChosenTwice { file: PathBuf, name: String, position: usize },
+
+    #[error("{}: no column is left. Choose at least one with --columns.", file.display())]
+    NoColumns { file: PathBuf },
+
+    #[error(
+        "{file}, column {name}: every row is {value}, so it has no density. Leave it out with --columns {others}."
+    )]
+    Constant { file: String, name: String, value: f32, others: String },
+
+    #[error(
+        "{file}: columns {first} and {second} {relation}, so their joint density diverges. Leave one out with --columns {others}."
+    )]
+    DuplicateColumns {
+        file: String,
+        first: String,
+        second: String,
+        relation: &'static str,
+        others: String,
+    },
+
+    #[error("{file}: {rows} rows of {columns} columns are too few for a density; at least {needed} are needed. Add rows{}, or choose fewer columns with --columns.", if *dropped > 0 { format!(" ({dropped} were dropped for missing cells)") } else { String::new() })]
+    TooFewRows { file: String, rows: usize, columns: usize, needed: usize, dropped: usize },
+
+    #[error("{name} is {value}, but must be {expected}.")]
+    InvalidSetting { name: &'static str, value: String, expected: String },
+
+    #[error("there is no built-in set {name}.{} The sets are: {available}.", did_you_mean(nearest))]
+    UnknownBuiltin { name: String, nearest: Option<String>, available: String },
+
+    #[error("cannot write {}: {source}. Check the disk's space and the directory's permissions.", file.display())]
+    Unwritable { file: PathBuf, source: std::io::Error },
+}
+
+impl Error {
+    /// Shorthand for a setting outside its range.
+    pub(crate) fn setting(
+        name: &'static str,
+        value: impl ToString,
+        expected: impl Into<String>,
+    ) -> Self {
+        Error::InvalidSetting { name, value: value.to_string(), expected: expected.into() }
+    }
+}
+
+fn did_you_mean(nearest: &Option<String>) -> String {
+    nearest.as_ref().map_or_else(String::new, |name| format!(" Did you mean {name}?"))
+}

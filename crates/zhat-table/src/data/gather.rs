@@ -1,0 +1,119 @@
+//! Rows as a reader finds them, gathered into one table: the one place where cells are refused.
+
+use super::columns::Column;
+use super::error::{Error, Place};
+use super::options::{Missing, ReadOptions};
+use super::table::Table;
+
+/// Whether the reader should go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    More,
+    Full,
+}
+
+/// A cell that a table may not hold; the reader adds the place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// Which of the chosen columns.
+    pub(crate) column: usize,
+    reason: Reason,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    Missing,
+    Infinite,
+    TooLarge,
+}
+
+impl Refusal {
+    /// The error for the user, given where the cell is and what it says.
+    pub(crate) fn at(self, place: Place, cell: String) -> Error {
+        match self.reason {
+            Reason::Missing => Error::Missing { place, cell },
+            // Digits that overflow f64 read as infinite, but the text says a number.
+            Reason::Infinite if !cell.contains(|c: char| c.is_ascii_digit()) => {
+                Error::Infinite { place, cell }
+            }
+            Reason::Infinite | Reason::TooLarge => Error::TooLarge { place, cell },
+        }
+    }
+}
+
+/// A table that grows row by row.
+pub(crate) struct Gather {
+    pub(crate) columns: Vec<Column>,
+    values: Vec<f32>,
+    missing: Missing,
+    max_rows: usize,
+    rows: usize,
+    dropped: usize,
+}
+
+impl Gather {
+    pub(crate) fn new(columns: Vec<Column>, options: &ReadOptions) -> Self {
+        Self {
+            columns,
+            values: Vec::new(),
+            missing: options.missing,
+            max_rows: options.max_rows.unwrap_or(usize::MAX),
+            rows: 0,
+            dropped: 0,
+        }
+    }
+
+    /// Rows seen so far, dropped ones included.
+    pub(crate) fn seen(&self) -> usize {
+        self.rows + self.dropped
+    }
+
+    /// Makes room for this many rows in all, so that growing does not copy; a wrong guess does no harm.
+    pub(crate) fn expect_rows(&mut self, rows: usize) {
+        let cells = rows.min(self.max_rows).saturating_mul(self.columns.len());
+        // A failure is no error: the guess may be far too large, and memory is asked for again as rows come.
+        let _ = self.values.try_reserve_exact(cells.saturating_sub(self.values.len()));
+    }
+
+    /// Adds a row; NaN stands for a missing cell.
+    pub(crate) fn push(&mut self, cells: &[f64]) -> Result<Flow, Refusal> {
+        if self.rows >= self.max_rows {
+            return Ok(Flow::Full);
+        }
+        let start = self.values.len();
+        let mut is_missing = false;
+        for (column, &cell) in cells.iter().enumerate() {
+            let value = cell as f32;
+            if !value.is_finite() {
+                let reason = match (cell.is_nan(), cell.is_infinite()) {
+                    (true, _) if self.missing != Missing::Refuse => None,
+                    (true, _) => Some(Reason::Missing),
+                    (_, true) => Some(Reason::Infinite),
+                    _ => Some(Reason::TooLarge),
+                };
+                if let Some(reason) = reason {
+                    return Err(Refusal { column, reason });
+                }
+                is_missing = true;
+            }
+            self.values.push(value);
+        }
+        if is_missing && self.missing == Missing::Drop {
+            self.values.truncate(start);
+            self.dropped += 1;
+        } else {
+            self.rows += 1;
+        }
+        Ok(if self.rows == self.max_rows { Flow::Full } else { Flow::More })
+    }
+
+    /// The table, and how many rows were dropped.
+    pub(crate) fn finish(mut self) -> (Table, usize) {
+        // Give back what was guessed too much, if it is worth a copy.
+        if self.values.capacity() > self.values.len() + self.values.len() / 8 {
+            self.values.shrink_to_fit();
+        }
+        let names = self.columns.into_iter().map(|column| column.name).collect();
+        (Table::new(names, self.values), self.dropped)
+    }
+}

@@ -1,0 +1,40 @@
+//! Tables: read, checked, dequantised, split, standardised and written; built-in sets whose density is known.
+//!
+//! ```
+//! use zhat_table::data::{ReadOptions, Source};
+//! # use rand::SeedableRng;
+//! # let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
+//! let source = Source::parse("builtin:pinwheel")?;
+//! let options = ReadOptions { max_rows: Some(1000), ..Default::default() };
+//! let loaded = source.load(&options, &mut rng)?;
+//! assert_eq!((loaded.table.rows(), loaded.table.dimension()), (1000, 2));
+//! # Ok::<(), zhat_table::data::Error>(())
+//! ```
+
+pub mod builtin;
+mod cell;
+mod checks;
+mod columns;
+mod dequantise;
+mod error;
+mod gather;
+mod nearest;
+mod options;
+mod read;
+mod source;
+mod split;
+mod standardise;
+mod table;
+mod write;
+
+pub use builtin::{Builtin, Entropy};
+pub use checks::{MINIMUM_ROWS, Warning, check, needed_rows};
+pub use dequantise::{Dequantise, dequantise};
+pub use error::{Error, Place, Result, Unit};
+pub use options::{Format, Header, Missing, ReadOptions, parse_delimiter};
+pub use read::{Reading, read};
+pub use source::{BUILTIN_ROWS, Loaded, Source};
+pub use split::{Order, Split, SplitOptions, split};
+pub use standardise::Standardiser;
+pub use table::{ColumnStatistics, Table};
+pub use write::{write, write_atomically};

@@ -1,0 +1,90 @@
+//! A table from a file: the format is told by the name or the first bytes, then the reader of that format.
+
+mod npy;
+mod npy_header;
+mod open;
+mod parquet;
+mod sniff;
+mod spaces;
+mod text;
+
+use std::io;
+use std::path::Path;
+
+use super::error::{Error, Result};
+use super::gather::Gather;
+use super::nearest::nearest;
+use super::options::{Format, ReadOptions, is_delimiter};
+use super::table::Table;
+use open::Opened;
+
+/// A table as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The rows that were kept.
+    pub table: Table,
+    /// How many rows were left out for a missing cell.
+    pub dropped_rows: usize,
+}
+
+/// Reads a table from a CSV, NPY or Parquet file, compressed or not, holding only the table in memory.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
+    check_options(options)?;
+    check_path(path)?;
+    let opened = Opened::new(path)?;
+    let format = match options.format.or_else(|| Format::of_name(path)) {
+        Some(format) => format,
+        None => opened.format()?,
+    };
+    let gathered = match format {
+        Format::Csv => text::read(opened, options),
+        Format::Npy => npy::read(opened, options),
+        Format::Parquet => parquet::read(opened, options),
+    }?;
+    finish(path, gathered)
+}
+
+/// The reading, unless nothing is in it.
+fn finish(path: &Path, gathered: Gather) -> Result<Reading> {
+    let (table, dropped_rows) = gathered.finish();
+    match (table.rows(), dropped_rows) {
+        (0, 0) => Err(Error::NoRows { file: path.into(), header_only: false }),
+        (0, rows) => Err(Error::EveryRowMissing { file: path.into(), rows }),
+        _ => Ok(Reading { table, dropped_rows }),
+    }
+}
+
+fn check_options(options: &ReadOptions) -> Result<()> {
+    if let Some(letter) = options.delimiter.filter(|&letter| !is_delimiter(letter)) {
+        let expected = super::options::DELIMITERS;
+        return Err(Error::setting("--delimiter", format!("{letter:?}"), expected));
+    }
+    if options.max_rows == Some(0) {
+        return Err(Error::setting("--max-rows", 0, "at least 1"));
+    }
+    Ok(())
+}
+
+/// A missing file is told apart from an unreadable one, with the nearest name in the same directory.
+fn check_path(path: &Path) -> Result<()> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err(Error::Directory { file: path.into() }),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Error::NotFound { file: path.into(), nearest: sibling(path) })
+        }
+        Err(source) => Err(Error::Unreadable { file: path.into(), source }),
+    }
+}
+
+fn sibling(path: &Path) -> Option<String> {
+    let directory = match path.parent()? {
+        parent if parent.as_os_str().is_empty() => Path::new("."),
+        parent => parent,
+    };
+    let names: Vec<String> = std::fs::read_dir(directory)
+        .ok()?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))
+}

@@ -1,0 +1,165 @@
+//! A file opened for reading, decompressed on the way if its first bytes say so.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::data::error::{Error, Result};
+use crate::data::options::Format;
+
+/// How many decompressed bytes are looked at before reading: enough for the first lines of a wide table.
+const HEAD: u64 = 1 << 20;
+
+/// No xz stream needs more to be unpacked (the strongest preset needs 65 MiB), unless it is made to do harm.
+const XZ_MEMORY_KIB: u32 = 1 << 20;
+
+/// The compressions that are undone, with the ending and the first bytes of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compression {
+    None,
+    Gzip,
+    Xz,
+    Zstd,
+    Bzip2,
+}
+
+const COMPRESSIONS: [(Compression, &str, &[u8]); 4] = [
+    (Compression::Gzip, "gz", b"\x1f\x8b"),
+    (Compression::Xz, "xz", b"\xfd7zXZ\0"),
+    (Compression::Zstd, "zst", b"\x28\xb5\x2f\xfd"),
+    (Compression::Bzip2, "bz2", b"BZh"),
+];
+
+impl Compression {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Compression::None => "file's",
+            Compression::Gzip => "gzip",
+            Compression::Xz => "xz",
+            Compression::Zstd => "zstd",
+            Compression::Bzip2 => "bzip2",
+        }
+    }
+}
+
+/// A file that is there, is not empty, and whose compression is known.
+pub(super) struct Opened {
+    pub(super) path: PathBuf,
+    pub(super) compression: Compression,
+    /// Bytes on disk.
+    pub(super) length: u64,
+    /// The first bytes after decompression.
+    pub(super) head: Vec<u8>,
+    /// How many bytes on disk have been read by the last stream.
+    read: Rc<Cell<u64>>,
+}
+
+impl Opened {
+    pub(super) fn new(path: &Path) -> Result<Self> {
+        let unreadable = |source| Error::Unreadable { file: path.into(), source };
+        let file = File::open(path).map_err(unreadable)?;
+        let length = file.metadata().map_err(unreadable)?.len();
+        let mut magic = Vec::new();
+        file.take(8).read_to_end(&mut magic).map_err(unreadable)?;
+        if magic.is_empty() {
+            return Err(Error::Empty { file: path.into() });
+        }
+        let is = |&&(_, _, first): &&(Compression, &str, &[u8])| magic.starts_with(first);
+        let compression = COMPRESSIONS
+            .iter()
+            .find(is)
+            .map_or(Compression::None, |&(compression, ..)| compression);
+        let ending = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
+        if let Some(&(promised, ..)) = COMPRESSIONS.iter().find(|(_, e, _)| *e == ending)
+            && promised != compression
+        {
+            let found = first_bytes(&magic);
+            return Err(Error::WrongMagic { file: path.into(), expected: promised.name(), found });
+        }
+        let mut opened =
+            Self { path: path.into(), compression, length, head: Vec::new(), read: Rc::default() };
+        let mut head = Vec::new();
+        opened
+            .stream()?
+            .take(HEAD)
+            .read_to_end(&mut head)
+            .map_err(|error| opened.damaged(0, &error))?;
+        if head.is_empty() {
+            return Err(Error::Empty { file: path.into() });
+        }
+        opened.head = head;
+        Ok(opened)
+    }
+
+    /// The decompressed bytes from the beginning; each call starts again.
+    pub(super) fn stream(&self) -> Result<Box<dyn Read>> {
+        let unreadable = |source| Error::Unreadable { file: self.path.clone(), source };
+        self.read.set(0);
+        let inner = File::open(&self.path).map_err(unreadable)?;
+        let file = BufReader::with_capacity(1 << 16, Counted { inner, read: self.read.clone() });
+        Ok(match self.compression {
+            Compression::None => Box::new(file),
+            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
+            Compression::Xz => {
+                Box::new(lzma_rust2::XzReader::new_mem_limit(file, true, XZ_MEMORY_KIB))
+            }
+            Compression::Zstd => {
+                Box::new(zstd::stream::read::Decoder::with_buffer(file).map_err(unreadable)?)
+            }
+            Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(file)),
+        })
+    }
+
+    /// Rows in the whole file, guessed from how much of it the rows so far have taken, and 2% more.
+    pub(super) fn guess_rows(&self, rows_so_far: usize) -> usize {
+        let share = self.read.get() as f64 / self.length.max(1) as f64;
+        (rows_so_far as f64 / share.max(1e-6) * 1.02) as usize
+    }
+
+    /// The error for a stream that breaks off or does not decompress.
+    pub(super) fn damaged(&self, rows: usize, error: &io::Error) -> Error {
+        let what = self.compression.name();
+        Error::Damaged { file: self.path.clone(), what, rows, detail: error.to_string() }
+    }
+
+    /// The format that the first bytes show; anything unknown is taken for text.
+    pub(super) fn format(&self) -> Result<Format> {
+        match self.head.as_slice() {
+            [b'P', b'A', b'R', b'1', ..] => Ok(Format::Parquet),
+            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(Format::Npy),
+            [b'P', b'K', 3, 4, ..] => Err(Error::Unsupported {
+                file: self.path.clone(),
+                detail: "this is a zip archive (or a spreadsheet or .npz, which are zip archives)"
+                    .into(),
+                advice: "Unpack it, or save the table as CSV, NPY or Parquet.",
+            }),
+            _ => Ok(Format::Csv),
+        }
+    }
+
+    /// The error for a file whose first bytes are not those of its format.
+    pub(super) fn wrong_magic(&self, expected: &'static str) -> Error {
+        Error::WrongMagic { file: self.path.clone(), expected, found: first_bytes(&self.head) }
+    }
+}
+
+/// The first bytes as a message shows them.
+fn first_bytes(bytes: &[u8]) -> String {
+    format!("\"{}\"", bytes[..bytes.len().min(8)].escape_ascii())
+}
+
+/// A file that counts how much of it has been read.
+struct Counted {
+    inner: File,
+    read: Rc<Cell<u64>>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let number = self.inner.read(buffer)?;
+        self.read.set(self.read.get() + number as u64);
+        Ok(number)
+    }
+}

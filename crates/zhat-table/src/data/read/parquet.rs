@@ -1,0 +1,234 @@
+//! Parquet files: the numeric columns, read side by side in batches.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use parquet::basic::{ConvertedType, LogicalType, Type};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
+
+use crate::data::columns::{choose, ranges};
+use crate::data::error::{Error, Place, Result, Unit};
+use crate::data::gather::{Flow, Gather};
+use crate::data::options::ReadOptions;
+
+use super::open::{Compression, Opened};
+
+/// Rows that are read from every column at once.
+const BATCH: usize = 1 << 13;
+
+/// Reads a Parquet file. The `parquet` crate has panics left for damaged files (version 60: a page that asks for a
+/// dictionary that is not there), so a panic inside it is caught here and reported as damage.
+pub(super) fn read(opened: Opened, options: &ReadOptions) -> Result<Gather> {
+    catch_unwind(AssertUnwindSafe(|| read_sound(&opened, options))).unwrap_or_else(|_| {
+        Err(opened.damaged(0, &std::io::Error::other("a page contradicts the file's own index")))
+    })
+}
+
+fn read_sound(opened: &Opened, options: &ReadOptions) -> Result<Gather> {
+    if opened.compression != Compression::None {
+        return Err(Error::Unsupported {
+            file: opened.path.clone(),
+            detail: "a Parquet file cannot be read through another compression".into(),
+            advice: "Unpack it first; Parquet compresses its own columns.",
+        });
+    }
+    if !opened.head.starts_with(b"PAR1") {
+        return Err(opened.wrong_magic("a Parquet file"));
+    }
+    let damaged = |rows: usize, error: ParquetError| {
+        opened.damaged(rows, &std::io::Error::other(error.to_string()))
+    };
+    let file = File::open(&opened.path)
+        .map_err(|source| Error::Unreadable { file: opened.path.clone(), source })?;
+    let reader = SerializedFileReader::new(file).map_err(|error| damaged(0, error))?;
+    let metadata = reader.metadata().file_metadata();
+    let columns = metadata.schema_descr().columns();
+    let names: Vec<String> = columns.iter().map(|column| column.path().string()).collect();
+    let mut gather = Gather::new(choose(&opened.path, &names, options)?, options);
+    let kinds: Vec<Option<Kind>> = columns.iter().map(|column| Kind::of(column)).collect();
+    if let Some(column) = gather.columns.iter().find(|column| kinds[column.index].is_none()) {
+        let numeric: Vec<usize> = (0..kinds.len()).filter(|&i| kinds[i].is_some()).collect();
+        return Err(Error::NotNumeric {
+            place: place(opened, 1, Some((column.index, &column.name))),
+            cell: described(&columns[column.index]),
+            advice: if numeric.is_empty() {
+                "No column of the file is numeric.".into()
+            } else {
+                format!("Choose the numeric columns, for example --columns {}.", ranges(&numeric))
+            },
+        });
+    }
+    gather.expect_rows(usize::try_from(metadata.num_rows()).unwrap_or(0));
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(|error| damaged(gather.seen(), error))?;
+        let mut readers = Vec::new();
+        for column in &gather.columns {
+            readers.push(Numbers {
+                reader: group
+                    .get_column_reader(column.index)
+                    .map_err(|error| damaged(gather.seen(), error))?,
+                kind: kinds[column.index].unwrap_or(Kind::Plain),
+                full_level: columns[column.index].max_def_level(),
+                values: Vec::new(),
+                levels: Vec::new(),
+            });
+        }
+        if batches(opened, &mut readers, &mut gather)? == Flow::Full {
+            break;
+        }
+    }
+    Ok(gather)
+}
+
+/// Reads a row group to its end.
+fn batches(opened: &Opened, readers: &mut [Numbers], gather: &mut Gather) -> Result<Flow> {
+    let mut cells = vec![0.0; readers.len()];
+    loop {
+        for numbers in readers.iter_mut() {
+            numbers.next().map_err(|error| {
+                opened.damaged(gather.seen(), &std::io::Error::other(error.to_string()))
+            })?;
+        }
+        let now = readers[0].values.len();
+        if readers.iter().any(|numbers| numbers.values.len() != now) {
+            let error = std::io::Error::other("its columns have different lengths");
+            return Err(opened.damaged(gather.seen() + now, &error));
+        }
+        if now == 0 {
+            return Ok(Flow::More);
+        }
+        for row in 0..now {
+            for (cell, numbers) in cells.iter_mut().zip(readers.iter()) {
+                *cell = numbers.values[row];
+            }
+            let flow = gather.push(&cells).map_err(|refusal| {
+                let column = &gather.columns[refusal.column];
+                let number = gather.seen() as u64 + 1;
+                let place = place(opened, number, Some((column.index, &column.name)));
+                refusal.at(place, cells[refusal.column].to_string())
+            })?;
+            if flow == Flow::Full {
+                return Ok(Flow::Full);
+            }
+        }
+    }
+}
+
+/// How the stored number becomes a float.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Plain,
+    Unsigned,
+    /// Divided by this power of ten.
+    Decimal(f64),
+}
+
+impl Kind {
+    /// The kind of a column, or none if it is not numeric.
+    fn of(column: &ColumnDescriptor) -> Option<Kind> {
+        use ConvertedType as C;
+        let stored = matches!(
+            column.physical_type(),
+            Type::BOOLEAN | Type::INT32 | Type::INT64 | Type::FLOAT | Type::DOUBLE
+        );
+        let time = matches!(
+            column.logical_type_ref(),
+            Some(LogicalType::Date | LogicalType::Time { .. } | LogicalType::Timestamp { .. })
+        );
+        if !stored || time || column.max_rep_level() > 0 {
+            return None;
+        }
+        match column.converted_type() {
+            C::NONE | C::INT_8 | C::INT_16 | C::INT_32 | C::INT_64 => Some(Kind::Plain),
+            C::UINT_8 | C::UINT_16 | C::UINT_32 | C::UINT_64 => Some(Kind::Unsigned),
+            C::DECIMAL => Some(Kind::Decimal(10f64.powi(column.type_scale()))),
+            _ => None,
+        }
+    }
+}
+
+fn described(column: &ColumnDescriptor) -> String {
+    match (column.max_rep_level(), column.converted_type()) {
+        (0, ConvertedType::NONE) => format!("a column of type {}", column.physical_type()),
+        (0, converted) => format!("a column of type {converted}"),
+        _ => "a column of lists".into(),
+    }
+}
+
+/// One column of a row group, batch after batch; null becomes NaN.
+struct Numbers {
+    reader: ColumnReader,
+    kind: Kind,
+    /// The level that says that a value is there; 0 if it always is.
+    full_level: i16,
+    values: Vec<f64>,
+    levels: Vec<i16>,
+}
+
+impl Numbers {
+    fn next(&mut self) -> std::result::Result<(), ParquetError> {
+        let batch = Batch {
+            full_level: self.full_level,
+            levels: &mut self.levels,
+            values: &mut self.values,
+        };
+        let kind = self.kind;
+        let scaled = move |number: f64| match kind {
+            Kind::Decimal(scale) => number / scale,
+            _ => number,
+        };
+        match &mut self.reader {
+            ColumnReader::BoolColumnReader(r) => batch.fill(r, |v| f64::from(u8::from(v))),
+            ColumnReader::Int32ColumnReader(r) if kind == Kind::Unsigned => {
+                batch.fill(r, |v| f64::from(v as u32))
+            }
+            ColumnReader::Int32ColumnReader(r) => batch.fill(r, |v| scaled(f64::from(v))),
+            ColumnReader::Int64ColumnReader(r) if kind == Kind::Unsigned => {
+                batch.fill(r, |v| v as u64 as f64)
+            }
+            ColumnReader::Int64ColumnReader(r) => batch.fill(r, |v| scaled(v as f64)),
+            ColumnReader::FloatColumnReader(r) => batch.fill(r, f64::from),
+            ColumnReader::DoubleColumnReader(r) => batch.fill(r, |v| v),
+            _ => Err(ParquetError::General("the column is not numeric".into())),
+        }
+    }
+}
+
+/// Where a batch of one column goes.
+struct Batch<'a> {
+    full_level: i16,
+    levels: &'a mut Vec<i16>,
+    values: &'a mut Vec<f64>,
+}
+
+impl Batch<'_> {
+    fn fill<T: DataType>(
+        self,
+        reader: &mut ColumnReaderImpl<T>,
+        number: impl Fn(T::T) -> f64,
+    ) -> std::result::Result<(), ParquetError> {
+        self.levels.clear();
+        self.values.clear();
+        let mut stored = Vec::with_capacity(BATCH);
+        reader.read_records(BATCH, Some(&mut *self.levels), None, &mut stored)?;
+        let mut stored = stored.into_iter();
+        if self.full_level == 0 {
+            self.values.extend(stored.map(number));
+            return Ok(());
+        }
+        for &level in self.levels.iter() {
+            let value = if level == self.full_level { stored.next() } else { None };
+            self.values.push(value.map_or(f64::NAN, &number));
+        }
+        Ok(())
+    }
+}
+
+fn place(opened: &Opened, number: u64, column: Option<(usize, &String)>) -> Place {
+    let column = column.map(|(index, name)| (index + 1, name.clone()));
+    Place { file: opened.path.clone(), unit: Unit::Row, number, column }
+}

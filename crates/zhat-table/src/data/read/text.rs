@@ -1,0 +1,202 @@
+//! Text tables: CSV and its relatives, streamed cell by cell into the table.
+
+use std::io::{BufReader, Read};
+
+use crate::data::cell::{Cell, has_decimal_comma, shown};
+use crate::data::columns::{choose, numbered, ranges};
+use crate::data::error::{Error, Place, Result, Unit};
+use crate::data::gather::{Flow, Gather};
+use crate::data::options::ReadOptions;
+
+use super::open::Opened;
+use super::sniff;
+use super::spaces::Spaces;
+
+/// After how many rows the length of the table is guessed, so that memory is asked for once.
+const ROWS_BEFORE_GUESS: usize = 20_000;
+
+pub(super) fn read(opened: Opened, options: &ReadOptions) -> Result<Gather> {
+    if let Some(found) = sniff::not_text(&opened.head) {
+        return Err(Error::NotText { file: opened.path.clone(), found });
+    }
+    let delimiter = options.delimiter.unwrap_or_else(|| sniff::delimiter(&opened.head));
+    let records = sniff::first_records(&opened.head, delimiter);
+    let has_header = sniff::has_header(&records, options.header)
+        .map_err(|detail| Error::AmbiguousHeader { file: opened.path.clone(), detail })?;
+    let first = records.first().ok_or_else(|| Error::Empty { file: opened.path.clone() })?;
+    let file = File { opened: &opened, delimiter, width: first.len() };
+    let names =
+        if has_header { file.names(first)? } else { (0..file.width).map(numbered).collect() };
+    let mut gather = Gather::new(choose(&opened.path, &names, options)?, options);
+    file.rows(has_header, &mut gather)?;
+    if has_header && gather.seen() == 0 {
+        return Err(Error::NoRows { file: opened.path.clone(), header_only: true });
+    }
+    Ok(gather)
+}
+
+/// A text file whose shape is known.
+struct File<'a> {
+    opened: &'a Opened,
+    delimiter: char,
+    width: usize,
+}
+
+impl File<'_> {
+    /// The names in the header; a blank name is replaced by the position.
+    fn names(&self, header: &csv::ByteRecord) -> Result<Vec<String>> {
+        header
+            .iter()
+            .enumerate()
+            .map(|(index, cell)| match std::str::from_utf8(cell.trim_ascii()) {
+                Ok("") => Ok(numbered(index)),
+                Ok(name) => Ok(name.to_string()),
+                Err(_) => Err(Error::InvalidUtf8 {
+                    place: self.place(header, Some((index, numbered(index)))),
+                    cell: shown(cell),
+                }),
+            })
+            .collect()
+    }
+
+    /// Streams all rows into the table.
+    fn rows(&self, mut skip: bool, gather: &mut Gather) -> Result<()> {
+        let mut reader = sniff::reader(self.opened.stream()?, self.delimiter);
+        let mut record = csv::ByteRecord::new();
+        let mut cells = vec![0.0; gather.columns.len()];
+        loop {
+            match reader.read_byte_record(&mut record) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => return Err(self.broken(gather.seen(), error)),
+            }
+            if sniff::is_blank(&record) && (self.width > 1 || record.is_empty()) {
+                continue;
+            }
+            if std::mem::take(&mut skip) {
+                continue;
+            }
+            if record.len() != self.width {
+                return Err(self.ragged(&record));
+            }
+            for (cell, column) in cells.iter_mut().zip(&gather.columns) {
+                *cell = match Cell::parse(&record[column.index]) {
+                    Cell::Number(number) => number,
+                    Cell::Missing => f64::NAN,
+                    _ => return Err(self.not_numeric(&record, column.index, gather)),
+                };
+            }
+            match gather.push(&cells) {
+                Ok(Flow::More) => {}
+                Ok(Flow::Full) => return Ok(()),
+                Err(refusal) => {
+                    let column = &gather.columns[refusal.column];
+                    let place = self.place(&record, Some((column.index, column.name.clone())));
+                    return Err(refusal.at(place, shown(&record[column.index])));
+                }
+            }
+            if gather.seen() == ROWS_BEFORE_GUESS {
+                gather.expect_rows(self.opened.guess_rows(ROWS_BEFORE_GUESS));
+            }
+        }
+    }
+
+    fn ragged(&self, record: &csv::ByteRecord) -> Error {
+        Error::Ragged {
+            place: self.place(record, None),
+            expected: self.width,
+            found: record.len(),
+            open_quote: record.iter().any(|cell| cell.contains(&b'\n')),
+        }
+    }
+
+    fn not_numeric(&self, record: &csv::ByteRecord, index: usize, gather: &Gather) -> Error {
+        let bytes = &record[index];
+        let chosen = gather.columns.iter().find(|column| column.index == index);
+        let name = chosen.map_or_else(|| numbered(index), |column| column.name.clone());
+        let (place, cell) = (self.place(record, Some((index, name))), shown(bytes));
+        if Cell::parse(bytes) == Cell::InvalidUtf8 {
+            return Error::InvalidUtf8 { place, cell };
+        }
+        if self.delimiter != ',' && has_decimal_comma(bytes) {
+            return Error::DecimalComma { place, cell };
+        }
+        let numeric: Vec<usize> = gather
+            .columns
+            .iter()
+            .map(|column| column.index)
+            .filter(|&index| Cell::parse(&record[index]).is_numeric())
+            .collect();
+        let advice = if numeric.is_empty() {
+            "If the line is cut up wrongly, name the separator with --delimiter.".into()
+        } else {
+            format!(
+                "Mend the cell, or choose the numeric columns, for example --columns {}.",
+                ranges(&numeric)
+            )
+        };
+        Error::NotNumeric { place, cell, advice }
+    }
+
+    fn broken(&self, rows: usize, error: csv::Error) -> Error {
+        match error.into_kind() {
+            csv::ErrorKind::Io(error) => self.opened.damaged(rows, &error),
+            other => self.opened.damaged(rows, &std::io::Error::other(format!("{other:?}"))),
+        }
+    }
+
+    /// Where a record stands. The CSV reader's own count is off by one after CRLF and blank lines, so the
+    /// lines up to its byte are counted again: this happens once, on the way to an error.
+    fn place(&self, record: &csv::ByteRecord, column: Option<(usize, String)>) -> Place {
+        let position = record.position();
+        let byte = position.map_or(0, csv::Position::byte);
+        let number = self
+            .opened
+            .stream()
+            .and_then(|stream| {
+                let stream: Box<dyn Read> = match self.delimiter {
+                    ' ' => Box::new(Spaces::new(stream)),
+                    _ => stream,
+                };
+                line_at(stream, byte).map_err(|error| self.opened.damaged(0, &error))
+            })
+            .unwrap_or_else(|_| position.map_or(1, csv::Position::line));
+        Place {
+            file: self.opened.path.clone(),
+            unit: Unit::Line,
+            number,
+            column: column.map(|(index, name)| (index + 1, name)),
+        }
+    }
+}
+
+/// The line of the first byte at or after a position that does not end a line.
+fn line_at(stream: impl Read, position: u64) -> std::io::Result<u64> {
+    let (mut line, mut previous) = (1, 0);
+    for (at, byte) in (0..).zip(BufReader::with_capacity(1 << 16, stream).bytes()) {
+        let byte = byte?;
+        match byte {
+            b'\r' => line += 1,
+            b'\n' if previous != b'\r' => line += 1,
+            b'\n' => {}
+            _ if at >= position => break,
+            _ => {}
+        }
+        previous = byte;
+    }
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_over_blank_lines_and_every_kind_of_line_end() {
+        let line = |text: &str, byte| line_at(text.as_bytes(), byte).unwrap();
+        assert_eq!(line("a\r\n\r\nb", 2), 3);
+        assert_eq!(line("a\n\n\nb", 2), 4);
+        assert_eq!(line("a\rb\rc", 4), 3);
+        assert_eq!(line("abc", 0), 1);
+    }
+}

@@ -1,0 +1,90 @@
+//! Where a table comes from: a file, or a built-in set of which the truth is known.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use rand::Rng;
+
+use super::builtin::{self, Builtin};
+use super::checks::{Warning, check};
+use super::dequantise::{Dequantise, dequantise};
+use super::error::Result;
+use super::options::ReadOptions;
+use super::read::{Reading, read};
+use super::table::Table;
+
+/// Rows that are drawn from a built-in set unless `max_rows` says otherwise.
+pub const BUILTIN_ROWS: usize = 20_000;
+
+/// What the user named as data.
+#[derive(Debug)]
+pub enum Source {
+    /// `builtin:NAME`.
+    Builtin(Box<dyn Builtin>),
+    /// Anything else is a path.
+    File(PathBuf),
+}
+
+/// A table that is fit for a density.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The rows.
+    pub table: Table,
+    /// The true density, for a built-in set whose columns were all kept in their order.
+    pub truth: Option<Box<dyn Builtin>>,
+    /// What its user should know.
+    pub warnings: Vec<Warning>,
+    /// How many rows were left out for a missing cell.
+    pub dropped_rows: usize,
+}
+
+impl Source {
+    /// Reads `builtin:NAME` or a path.
+    pub fn parse(text: &str) -> Result<Self> {
+        match text.strip_prefix("builtin:") {
+            Some(name) => Ok(Source::Builtin(builtin::find(name)?)),
+            None => Ok(Source::File(text.into())),
+        }
+    }
+
+    /// Reads or draws the table and checks it.
+    pub fn load(self, options: &ReadOptions, rng: &mut impl Rng) -> Result<Loaded> {
+        self.load_dequantised(options, &[], rng)
+    }
+
+    /// Reads or draws the table, adds noise to its discrete columns, and checks it.
+    pub fn load_dequantised(
+        self,
+        options: &ReadOptions,
+        discrete: &[Dequantise],
+        rng: &mut impl Rng,
+    ) -> Result<Loaded> {
+        let name = self.to_string();
+        let (Reading { mut table, dropped_rows }, mut truth) = match self {
+            Source::File(path) => (read(&path, options)?, None),
+            Source::Builtin(set) => {
+                let table = builtin::draw(&*set, options.max_rows.unwrap_or(BUILTIN_ROWS), rng);
+                let names = table.columns().to_vec();
+                let chosen = super::columns::choose(name.as_ref(), &names, options)?;
+                let chosen: Vec<String> = chosen.into_iter().map(|column| column.name).collect();
+                let truth = (chosen == names).then_some(set);
+                (Reading { table: table.select_columns(&chosen)?, dropped_rows: 0 }, truth)
+            }
+        };
+        if !discrete.is_empty() {
+            dequantise(&mut table, discrete, rng)?;
+            truth = None;
+        }
+        let warnings = check(&name, &table, dropped_rows)?;
+        Ok(Loaded { table, truth, warnings, dropped_rows })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Builtin(set) => write!(f, "builtin:{}", set.name()),
+            Source::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The numbers that are always given with a likelihood.
+
+use serde::{Deserialize, Serialize};
+use zhat::ar::Evaluator;
+use zhat::rng::Streams;
+use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
+use zhat::weights::log_mean_exp;
+
+use crate::error::Result;
+
+/// A log-likelihood with everything one needs to trust it or not, in nats a row and in the units of the data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Likelihood {
+    /// Mean over the rows of `log p~(x) - log Z`.
+    pub log_likelihood: f64,
+    /// Standard error over the rows.
+    pub se_test: f64,
+    /// Standard error of `log Z`, over the independent estimates.
+    pub se_log_z: f64,
+    /// `log` of the mean of the estimates of `Z`.
+    pub log_z: f64,
+    /// Mean of the `log Z-hat`, lower than `log_z` by Jensen's inequality.
+    pub mean_log_z_hat: f64,
+    /// The proposal's own log-likelihood, which needs no `Z`.
+    pub proposal_log_likelihood: f64,
+    /// Its standard error over the rows.
+    pub proposal_se_test: f64,
+    /// Effective sample size after each stage, averaged over the estimates, as a share of the particles.
+    pub ess: Vec<f64>,
+    /// Smallest of them.
+    pub smallest_ess: f64,
+    /// Rows.
+    pub rows: usize,
+    /// Particles of an estimate.
+    pub particles: usize,
+    /// Number of estimates.
+    pub estimates: usize,
+}
+
+/// Evaluates rows that are standardised; `log_scale` is the sum of the logs of the standard deviations.
+pub fn evaluate(
+    evaluator: &Evaluator,
+    rows: &[f32],
+    log_scale: f64,
+    particles: usize,
+    estimates: usize,
+    streams: &Streams,
+) -> Result<Likelihood> {
+    let config = SmcConfig::new(particles)?
+        .with_resampling(Resampling::Systematic)
+        .with_resample_when(ResampleWhen::EveryStage);
+    let mut log_z_hats = Vec::with_capacity(estimates);
+    let mut ess: Vec<f64> = Vec::new();
+    for repeat in 0..estimates {
+        let run = evaluator.smc(&config, streams, repeat as u64)?;
+        log_z_hats.push(run.log_z_hat);
+        ess.resize(run.effective_sample_size.len(), 0.0);
+        for (sum, size) in ess.iter_mut().zip(&run.effective_sample_size) {
+            *sum += size / (particles * estimates) as f64;
+        }
+    }
+    let log_z = log_mean_exp(&log_z_hats);
+    let scores = evaluator.score(rows);
+    let (log_p_tilde, se_test) = mean_and_error(&scores.log_p_tilde);
+    let (log_q, proposal_se_test) = mean_and_error(&scores.log_q);
+    // The mean of Z-hat has the relative error of its estimates: the delta method for its log.
+    let relative: Vec<f64> = log_z_hats.iter().map(|log| (log - log_z).exp()).collect();
+    Ok(Likelihood {
+        log_likelihood: log_p_tilde - log_z - log_scale,
+        se_test,
+        se_log_z: if estimates > 1 { mean_and_error(&relative).1 } else { f64::NAN },
+        log_z,
+        mean_log_z_hat: log_z_hats.iter().sum::<f64>() / estimates as f64,
+        proposal_log_likelihood: log_q - log_scale,
+        proposal_se_test,
+        smallest_ess: ess.iter().copied().fold(f64::INFINITY, f64::min),
+        ess,
+        rows: scores.log_q.len(),
+        particles,
+        estimates,
+    })
+}
+
+/// Mean and its standard error.
+fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let number = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / number;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / (number - 1.0) / number).sqrt())
+}

@@ -1,0 +1,12 @@
+//! Fitting the autoregressive EBM to a table: configuration, training with checkpoints, evaluation.
+
+mod config;
+mod evaluation;
+mod guard;
+mod session;
+
+pub use config::{
+    Criterion, DataConfig, EvaluationConfig, FitConfig, ModelConfig, SplitKind, TrainingConfig,
+};
+pub use evaluation::{Likelihood, evaluate};
+pub use session::{Event, FitReport, MetricsRecord, Observer, Session};

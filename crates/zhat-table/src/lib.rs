@@ -1,0 +1,16 @@
+//! From a table to a density: what a practitioner does with zhat.
+//!
+//! Data in ([`data`]), a fit that can be stopped and resumed ([`fit`]), what is on disk ([`run`]), and a page about it
+//! ([`report`]). The mathematics is in the crate `zhat`.
+
+#![warn(missing_docs)]
+
+pub mod data;
+pub mod error;
+pub mod fit;
+mod prepare;
+pub mod report;
+pub mod run;
+
+pub use error::{Result, TableError};
+pub use prepare::{Prepared, prepare};

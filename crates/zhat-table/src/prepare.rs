@@ -1,0 +1,95 @@
+//! From a configuration to numbers: the data read, checked, split and standardised.
+
+use zhat::rng::Streams;
+
+use crate::data::{
+    Dequantise, Header, Missing, Order, ReadOptions, Source, SplitOptions, Standardiser, split,
+};
+use crate::error::Result;
+use crate::fit::{FitConfig, SplitKind};
+
+/// The data of a fit, standardised, row after row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Training part.
+    pub train: Vec<f32>,
+    /// Validation part.
+    pub validation: Vec<f32>,
+    /// Test part.
+    pub test: Vec<f32>,
+    /// How the columns were standardised, with the training part's statistics.
+    pub standardiser: Standardiser,
+    /// Hash of the rows as they were read.
+    pub hash: String,
+    /// Mean log-density of the test rows under the truth, for a built-in set.
+    pub truth_of_test: Option<f64>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Reads and prepares the data of a configuration; the same configuration gives the same numbers.
+pub fn prepare(config: &FitConfig) -> Result<Prepared> {
+    let streams = Streams::new(config.seed);
+    let data = &config.data;
+    let source = Source::parse(&data.source)?;
+    let options = ReadOptions {
+        columns: data.columns.clone(),
+        delimiter: data.delimiter,
+        header: match data.header {
+            None => Header::Detect,
+            Some(true) => Header::Yes,
+            Some(false) => Header::No,
+        },
+        missing: if data.drop_missing { Missing::Drop } else { Missing::Refuse },
+        max_rows: matches!(source, Source::Builtin(_)).then_some(data.rows),
+        ..ReadOptions::default()
+    };
+    let noise: Vec<Dequantise> = data
+        .dequantise
+        .iter()
+        .map(|(column, step)| Dequantise { column: column.clone(), step: *step })
+        .collect();
+    let loaded = source.load_dequantised(&options, &noise, &mut streams.stream("data", 0, 0))?;
+    let mut notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    if loaded.dropped_rows > 0 {
+        notes.push(format!("{} rows with missing cells were left out", loaded.dropped_rows));
+    }
+    let shares = SplitOptions {
+        validation: data.validation,
+        test: data.test,
+        order: match data.split {
+            SplitKind::Random => Order::Random,
+            SplitKind::Last => Order::Last,
+        },
+    };
+    let (hash, columns) = (loaded.table.hash(), loaded.table.columns().to_vec());
+    let parts = split(&loaded.table, &shares, &mut streams.stream("split", 0, 0))?;
+    let truth_of_test = loaded.truth.map(|truth| {
+        let rows = parts.test.values().chunks_exact(columns.len());
+        let number = rows.len() as f64;
+        let log_density =
+            |row: &[f32]| truth.log_density(&row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
+        rows.map(log_density).sum::<f64>() / number
+    });
+    let standardiser = match data.standardise {
+        true => Standardiser::fit(&parts.train)?,
+        false => Standardiser::identity(columns.len()),
+    };
+    let standardised = |table: crate::data::Table| {
+        let mut values = table.into_values();
+        standardiser.apply(&mut values);
+        values
+    };
+    Ok(Prepared {
+        columns,
+        train: standardised(parts.train),
+        validation: standardised(parts.validation),
+        test: standardised(parts.test),
+        hash,
+        truth_of_test,
+        notes,
+        standardiser,
+    })
+}

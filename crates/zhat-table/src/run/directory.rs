@@ -1,0 +1,105 @@
+//! The run directory: one place for everything that a fit leaves behind.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Result, TableError};
+
+/// A directory with `config.toml`, `metrics.jsonl`, `checkpoint/`, `model.safetensors`, `model.json`, `results.json` and
+/// `report.html`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunDirectory {
+    root: PathBuf,
+}
+
+impl RunDirectory {
+    /// Makes the directory, and fails at once if it holds a run already or cannot be written.
+    pub fn create(root: &Path) -> Result<Self> {
+        let run = Self { root: root.to_owned() };
+        if run.config().exists() {
+            return Err(TableError::RunExists { path: root.to_owned() });
+        }
+        let checkpoints = run.checkpoints();
+        fs::create_dir_all(&checkpoints).map_err(|source| TableError::io(&checkpoints, source))?;
+        run.check_writable()?;
+        Ok(run)
+    }
+
+    /// Opens the directory of an earlier run.
+    pub fn open(root: &Path) -> Result<Self> {
+        let run = Self { root: root.to_owned() };
+        if !run.config().is_file() {
+            return Err(TableError::NotARun { path: root.to_owned() });
+        }
+        Ok(run)
+    }
+
+    /// A megabyte can be written and read back: a full disk is found out now, not after hours.
+    pub fn check_writable(&self) -> Result<()> {
+        let probe = self.root.join(".writable");
+        let written = write_atomically(&probe, &vec![0x5a; 1 << 20]);
+        let _ = fs::remove_file(&probe);
+        written
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The resolved configuration.
+    pub fn config(&self) -> PathBuf {
+        self.root.join("config.toml")
+    }
+
+    /// One JSON object for each logged step.
+    pub fn metrics(&self) -> PathBuf {
+        self.root.join("metrics.jsonl")
+    }
+
+    /// Where checkpoints are.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.root.join("checkpoint")
+    }
+
+    /// The parameters of the fitted model.
+    pub fn model(&self) -> PathBuf {
+        self.root.join("model.safetensors")
+    }
+
+    /// What the model is: architecture, columns, standardiser, versions, data hash.
+    pub fn model_card(&self) -> PathBuf {
+        self.root.join("model.json")
+    }
+
+    /// The numbers at the end.
+    pub fn results(&self) -> PathBuf {
+        self.root.join("results.json")
+    }
+
+    /// The page.
+    pub fn report(&self) -> PathBuf {
+        self.root.join("report.html")
+    }
+}
+
+/// Writes to a temporary name, makes sure it is on the disk, and renames: a file is there whole or not at all.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+    let temporary = path.with_extension("partial");
+    let write = || -> std::io::Result<()> {
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        // The rename itself is on the disk once its directory is.
+        match path.parent() {
+            Some(parent) => File::open(parent)?.sync_all(),
+            None => Ok(()),
+        }
+    };
+    write().map_err(|source| {
+        let _ = fs::remove_file(&temporary);
+        TableError::io(path, source)
+    })
+}
