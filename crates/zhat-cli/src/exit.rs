@@ -22,7 +22,14 @@ impl From<Outcome> for ExitCode {
 
 /// One line on stderr, and the code that goes with the error: 2 where the user can mend it, else 1.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    let mut message = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Some errors name their cause themselves.
+        if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
+        }
+    }
+    eprintln!("error: {message}");
     let setting = matches!(error.downcast_ref(), Some(zhat::Error::InvalidSetting { .. }));
     let path = matches!(error.downcast_ref(), Some(zhat_report::ReportError::Write { .. }));
     let table = error

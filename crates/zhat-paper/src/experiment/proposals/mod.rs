@@ -101,11 +101,11 @@ impl Settings {
         BASE_RATE * (self.batch_size as f64).sqrt()
     }
 
-    /// Standard deviation of the model at the start: `Sigma = 2 I` in the text, `Sigma = 4 I` in the program.
-    pub fn start_std_dev(&self) -> f64 {
+    /// Variance of the model at the start: `Sigma = 2 I` in the text, `Sigma = 4 I` in the program.
+    pub fn start_variance(&self) -> f64 {
         match self.protocol {
-            Protocol::Text => 2f64.sqrt(),
-            Protocol::AsPublished => 2.0,
+            Protocol::Text => 2.0,
+            Protocol::AsPublished => 4.0,
         }
     }
 
@@ -159,7 +159,7 @@ pub fn trainer<C: Criterion<DiagonalGaussian>>(
     seed: u64,
     criterion: C,
 ) -> Result<Trainer<DiagonalGaussian, C>> {
-    let (mean, std_dev) = ([START_MEAN; DIMENSION], [settings.start_std_dev(); DIMENSION]);
+    let (mean, std_dev) = ([START_MEAN; DIMENSION], [settings.start_variance().sqrt(); DIMENSION]);
     let model = DiagonalGaussian::new(&mean, &std_dev, &Device::flex().autodiff())?;
     let config = TrainingConfig::new(settings.steps, settings.learning_rate())
         .with_schedule(settings.schedule())
@@ -259,7 +259,7 @@ mod tests {
     fn both_protocols_start_where_they_should() {
         let start = |protocol| {
             let settings = Settings { protocol, ..Settings::default() };
-            divergence(&[START_MEAN; DIMENSION], &[settings.start_std_dev(); DIMENSION])
+            divergence(&[START_MEAN; DIMENSION], &[settings.start_variance().sqrt(); DIMENSION])
         };
         // 5/2 (17/2 - 1 + log 2) and 5/2 (17/4 - 1 + log 4).
         assert!((start(Protocol::Text) - 20.4829).abs() < 1e-4);

@@ -4,13 +4,19 @@ use zhat_report::figure::{Colour, Figure, Panel, Scale, Series};
 use zhat_report::{Experiment, ReportError, log_spaced_iterations, summarise};
 
 use super::claims::claims;
-use super::{Arm, Results, Source, Start};
+use super::{Arm, BASE_RATE, Results, Source, Start};
 use crate::experiment::{NamedFigure, Protocol, Report};
 
 impl Results {
     /// The report, with curves at log-spaced iterations. An error if no repetition was finished.
     pub fn report(&self, seconds: f64, threads: usize) -> Result<Report, ReportError> {
         let settings = &self.settings;
+        let rate = match settings.protocol {
+            Protocol::Text => format!("{BASE_RATE} sqrt(batch_size)"),
+            Protocol::AsPublished => {
+                format!("{BASE_RATE} sqrt(batch_size), linearly down to 1 % of it")
+            }
+        };
         let mut experiment = Experiment::new("proposals", env!("CARGO_PKG_VERSION"));
         experiment
             .set("runs", settings.runs)
@@ -18,9 +24,9 @@ impl Results {
             .set("samples", settings.samples)
             .set("negatives", settings.negatives)
             .set("batch_size", settings.batch_size)
-            .set("learning_rate", settings.learning_rate())
+            .set("learning_rate", rate)
             .set("start_mean", super::START_MEAN)
-            .set("start_variance", settings.start_std_dev().powi(2))
+            .set("start_variance", settings.start_variance())
             .set("arms", settings.arms.iter().map(ToString::to_string).collect::<Vec<_>>())
             .set("as_published", settings.protocol == Protocol::AsPublished)
             .set("seed", settings.seed);
@@ -70,7 +76,7 @@ impl Results {
         }
         NamedFigure {
             name: "proposals".into(),
-            figure: Figure::new(vec![panel]).with_panel_size(560.0, 400.0),
+            figure: Figure::new(vec![panel]).with_panel_size(440.0, 330.0),
             caption: format!(
                 "Convergence of p_{{θ}} for different proposals q: median divergence over {} runs. The error bars mark the \
                  25th and the 75th percentile. (Figure 1, left, of the paper.)",

@@ -5,7 +5,7 @@ use zhat_report::figure::{Colour, Figure, Panel, Scale, Series, Stroke, paired};
 use zhat_report::{Arm, Experiment, ReportError, log_spaced_iterations, summarise};
 
 use super::claims::{BARKER, METROPOLIS, claims};
-use super::{ARMS, ArmCurves, EPOCHS, RADIUS, Results, Settings, VARIANCE};
+use super::{ARMS, ArmCurves, BASE_RATE, EPOCHS, RADIUS, Results, Settings, VARIANCE};
 use crate::experiment::{NamedFigure, Protocol, Report};
 
 /// How many points a curve of the figure has, whose axis is linear.
@@ -69,14 +69,20 @@ impl Results {
             median.spread = None;
             error = error.series(median).series(Series::worst("", colour(*method), &arm.curves));
         }
+        let key = |label, stroke| Series::line(label, Colour::GREY, vec![]).with_stroke(stroke);
+        error = error.series(key("median", Stroke::Solid)).series(key("worst", Stroke::Dashed));
         let mut panels = vec![error];
+        // The same axis for both rules, with room for the legend.
+        let accepted = arms.iter().flat_map(|(_, arm)| arm.acceptance.values().flatten());
+        let highest = accepted.copied().filter(|value| value.is_finite()).fold(0.1, f64::max);
         let rules = [
             ("Training with (P-)CNCE", [Method::Cnce, Method::PCnce]),
             ("Training with (P-)MH-CNCE", [Method::MhCnce, Method::PMhCnce]),
         ];
         for (title, trained) in rules {
-            let mut acceptance =
-                panel(title).y("acceptance probability", Scale::Linear).y_limits(0.0, 1.0);
+            let mut acceptance = panel(title)
+                .y("acceptance probability", Scale::Linear)
+                .y_limits(0.0, 1.8 * highest);
             for (method, arm) in arms.iter().filter(|(method, _)| trained.contains(method)) {
                 let persistent = matches!(method, Method::PCnce | Method::PMhCnce);
                 let (rules, stroke) = match persistent {
@@ -116,8 +122,10 @@ fn describe(settings: &Settings, experiment: &mut Experiment) {
         .set("negatives", settings.negatives)
         .set("batch_size", settings.batch_size)
         .set("epochs", if settings.steps.is_none() { Some(EPOCHS) } else { None })
-        .set("learning_rate_start", settings.learning_rate())
-        .set("learning_rate_end", 0.1 * settings.learning_rate())
+        .set(
+            "learning_rate",
+            format!("{BASE_RATE} sqrt(batch_size), linearly down to a tenth of it"),
+        )
         .set("radius", interval(RADIUS));
     match settings.protocol {
         Protocol::Text => experiment.set("variance", interval(VARIANCE)),
