@@ -25,6 +25,11 @@ enum Command {
     Theory(commands::theory::Arguments),
     /// Fit a density to a table
     Fit(commands::fit::Arguments),
+    /// Write the page of a run anew
+    Report(commands::report::Arguments),
+    /// The built-in sets
+    #[command(subcommand)]
+    Data(commands::data::Action),
     /// Measure the training step of the autoregressive EBM
     Bench(commands::bench::Arguments),
     /// Run an experiment of the paper and write its figures and a report
@@ -43,6 +48,8 @@ fn run(arguments: Arguments) -> anyhow::Result<exit::Outcome> {
     match arguments.command {
         Command::Theory(arguments) => commands::theory::run(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),
+        Command::Report(arguments) => commands::report::run(&arguments),
+        Command::Data(action) => commands::data::run(&action),
         Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Reproduce(experiment) => commands::reproduce::run(&experiment),
     }

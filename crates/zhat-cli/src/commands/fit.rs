@@ -61,6 +61,9 @@ pub struct Arguments {
     /// Go on with the run in --out
     #[arg(long)]
     resume: bool,
+    /// Write TensorBoard event files too
+    #[arg(long)]
+    tensorboard: bool,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
@@ -89,6 +92,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let notes = data.notes.clone();
         (Session::start(config, data, &arguments.out, arguments.threads)?, notes)
     };
+    if arguments.tensorboard {
+        session = session.with_tensorboard()?;
+    }
     for note in notes {
         eprintln!("warning: {note}");
     }

@@ -1,6 +1,8 @@
 //! One file for each command: its arguments, and how it calls the libraries and shows what they give.
 
 pub mod bench;
+pub mod data;
 pub mod fit;
+pub mod report;
 pub mod reproduce;
 pub mod theory;

@@ -19,7 +19,8 @@ use super::guard::{Guard, MAX_ROLLBACKS};
 use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
 use crate::run::{
-    Checkpoint, Checkpoints, Metrics, ModelCard, RunDirectory, save_model, write_atomically,
+    Checkpoint, Checkpoints, EventFile, Metrics, ModelCard, RunDirectory, save_model,
+    write_atomically,
 };
 
 /// A fit that is under way.
@@ -37,6 +38,7 @@ pub struct Session {
     state: State,
     step: ArStep,
     metrics: Metrics,
+    events: Option<EventFile>,
     checkpoints: Checkpoints,
     order: Option<(u64, Vec<usize>)>,
     started: Instant,
@@ -218,6 +220,7 @@ impl Session {
             metrics: Metrics::open(&run.metrics(), u64::MAX)?,
             checkpoints: Checkpoints::new(run.checkpoints()),
             optimiser: AdamConfig::new().with_epsilon(1e-8).init(),
+            events: None,
             best: None,
             order: None,
             started: Instant::now(),
@@ -232,6 +235,31 @@ impl Session {
             state,
             step,
         })
+    }
+
+    /// Writes TensorBoard event files too, into `tensorboard/` of the run.
+    pub fn with_tensorboard(mut self) -> Result<Self> {
+        self.events = Some(EventFile::create(&self.run.root().join("tensorboard"))?);
+        Ok(self)
+    }
+
+    /// Appends a line to the metrics, and its numbers to the event file.
+    fn log(&mut self, record: &MetricsRecord) -> Result<()> {
+        self.metrics.append(record)?;
+        let Some(events) = &mut self.events else { return Ok(()) };
+        let scalars: Vec<(&str, f64)> = [
+            ("loss", record.loss),
+            ("proposal_nll", record.proposal_nll),
+            ("learning_rate", record.learning_rate),
+            ("gradient_norm", record.gradient_norm),
+            ("effective_sample_size", record.effective_sample_size),
+            ("validation/model", record.validation),
+            ("validation/proposal", record.validation_proposal),
+        ]
+        .into_iter()
+        .filter_map(|(tag, value)| Some((tag, value?)))
+        .collect();
+        events.scalars(record.step, &scalars)
     }
 
     /// The run directory.
@@ -331,7 +359,7 @@ impl Session {
         self.model = self.optimiser.step(rate, self.model.clone(), gradients);
         self.state.step += 1;
         if self.state.step.is_multiple_of(log_every) {
-            self.metrics.append(&MetricsRecord {
+            self.log(&MetricsRecord {
                 step: self.state.step,
                 loss: Some(report.loss),
                 proposal_nll: Some(report.proposal_nll),
@@ -419,7 +447,7 @@ impl Session {
         } else if trained {
             self.state.validations_since_best += 1;
         }
-        self.metrics.append(&MetricsRecord {
+        self.log(&MetricsRecord {
             step: self.state.step,
             loss: None,
             proposal_nll: None,
