@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -168,12 +168,13 @@ fn train(
     let steps = session.config().training.steps;
     let bar = match arguments.quiet {
         true => ProgressBar::hidden(),
-        false => ProgressBar::new(steps).with_style(ProgressStyle::with_template(
-            "{bar:24} {pos}/{len} {msg} {per_sec} eta {eta}",
-        )?),
+        false => ProgressBar::new(steps)
+            .with_style(ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}, {eta} left")?),
     };
     bar.set_position(session.steps_taken());
     let mut validation = String::new();
+    let (start, before) = (Instant::now(), session.steps_taken());
+    let batch = session.config().training.batch as f64;
     let mut observer = |event: &Event| match event {
         Event::Step { step, report, .. } => {
             bar.set_position(*step);
@@ -181,7 +182,8 @@ fn train(
                 0.0 => String::new(),
                 size => format!(", ESS {size:.1}"),
             };
-            bar.set_message(format!("loss {:.3}{validation}{ess}", report.loss));
+            let rate = batch * (step - before) as f64 / start.elapsed().as_secs_f64();
+            bar.set_message(format!("loss {:.3}{validation}{ess}, {rate:.0} rows/s", report.loss));
         }
         Event::Validation { log_likelihood, best, .. } => {
             let mark = if *best { "*" } else { "" };

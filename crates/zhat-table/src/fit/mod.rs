@@ -2,6 +2,7 @@
 
 mod config;
 mod evaluation;
+mod events;
 mod guard;
 mod session;
 
@@ -9,4 +10,5 @@ pub use config::{
     Criterion, DataConfig, EvaluationConfig, FitConfig, ModelConfig, SplitKind, TrainingConfig,
 };
 pub use evaluation::{Likelihood, evaluate};
-pub use session::{Event, FitReport, MetricsRecord, Observer, Session};
+pub use events::{Event, FitReport, MetricsRecord, Observer};
+pub use session::Session;
