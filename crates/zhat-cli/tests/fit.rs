@@ -177,8 +177,23 @@ fn bad_input_exits_with_2_and_names_the_place() {
     let infinite = file("infinite.csv", &rows("inf"));
     let good = file("good.csv", &rows("0.5"));
     let empty = file("empty.csv", "");
+    let ragged = file("ragged.csv", &rows("0.5,9"));
+    let one_value =
+        file("constant.csv", &(0..60).fold("a,b\n".into(), |t, i| format!("{t}{}.5,3\n", i * i)));
+    let twins =
+        file("twins.csv", &(0..60).fold("a,b\n".into(), |t, i| format!("{t}{0}.5,{0}.5\n", i * i)));
+    let short = file("short.csv", "a,b\n1.5,2\n2.5,1\n");
+    let no_archive = file("broken.csv.gz", "this is no gzip file");
     let absent = root.join("absent.csv").display().to_string();
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 22] = [
+        (&[&ragged], "line 9"),
+        (&[&one_value], "b"),
+        (&[&twins], "b"),
+        (&[&short], "rows"),
+        (&[&good, "--format", "npy"], "good.csv"),
+        (&[&no_archive], "broken.csv.gz"),
+        (&[&good, "--delimiter", "ab"], "--delimiter"),
+        (&[&good, "--header", "maybe"], "--header"),
         (&[&missing], "line 9"),
         (&[&words], "cow"),
         (&[&infinite], "line 9"),

@@ -43,7 +43,11 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
             Some(false) => Header::No,
         },
         missing: if data.drop_missing { Missing::Drop } else { Missing::Refuse },
-        max_rows: matches!(source, Source::Builtin(_)).then_some(data.rows),
+        format: data.format,
+        max_rows: match source {
+            Source::Builtin(_) => Some(data.rows),
+            Source::File(_) => data.max_rows,
+        },
         ..ReadOptions::default()
     };
     let noise: Vec<Dequantise> = data

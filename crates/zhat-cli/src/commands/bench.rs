@@ -5,8 +5,7 @@ use std::time::Instant;
 use clap::ValueEnum;
 use serde::Serialize;
 use zhat::ar::{
-    ArCriterion, ArEbmConfig, ArStep, ArStepConfig, Preset, products_alone, step_flops,
-    step_networks,
+    ArCriterion, ArEbmConfig, ArStep, ArStepConfig, products_alone, step_flops, step_networks,
 };
 use zhat::burn::optim::AdamConfig;
 use zhat::burn::tensor::Device;
@@ -14,6 +13,7 @@ use zhat::kernel::SmcGradient;
 use zhat::rng::Streams;
 use zhat_report::{Align, Table};
 
+use super::preset::PresetName;
 use crate::exit::Outcome;
 
 #[derive(clap::Args)]
@@ -42,16 +42,6 @@ pub struct Arguments {
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum PresetName {
-    Power,
-    Gas,
-    Hepmass,
-    Miniboone,
-    Bsds300,
-    Small,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -262,19 +252,6 @@ fn peak_memory_mb() -> Option<f64> {
     let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
     let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kilobytes / 1024.0)
-}
-
-impl PresetName {
-    fn preset(self) -> Preset {
-        match self {
-            PresetName::Power => Preset::Power,
-            PresetName::Gas => Preset::Gas,
-            PresetName::Hepmass => Preset::Hepmass,
-            PresetName::Miniboone => Preset::Miniboone,
-            PresetName::Bsds300 => Preset::Bsds300,
-            PresetName::Small => Preset::Small,
-        }
-    }
 }
 
 impl CriterionName {

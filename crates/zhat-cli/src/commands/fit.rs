@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
-use zhat::ar::Preset;
 use zhat_report::{Align, Table};
+use zhat_table::data::parse_delimiter;
 use zhat_table::fit::{Event, FitConfig, FitReport, Session};
 use zhat_table::{Prepared, prepare, report};
 
+use super::preset::PresetName;
 use crate::exit::Outcome;
 use crate::interrupt;
 
@@ -34,6 +34,18 @@ pub struct Arguments {
     /// Columns to use, by name or position
     #[arg(long, value_delimiter = ',')]
     columns: Vec<String>,
+    /// What separates the cells of a text file: one character, or tab, space, comma, semicolon, pipe
+    #[arg(long, value_parser = |text: &str| parse_delimiter(text).map_err(|e| e.to_string()))]
+    delimiter: Option<char>,
+    /// Whether the first line of a text file holds the names of the columns
+    #[arg(long, value_parser = ["yes", "no"])]
+    header: Option<String>,
+    /// Format of the file, where its name does not say it
+    #[arg(long, value_parser = ["csv", "npy", "parquet"])]
+    format: Option<String>,
+    /// Read no more than this many rows
+    #[arg(long)]
+    max_rows: Option<usize>,
     /// Leave out rows with missing cells
     #[arg(long)]
     drop_missing: bool,
@@ -70,16 +82,6 @@ pub struct Arguments {
     /// Show no progress
     #[arg(long)]
     quiet: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub enum PresetName {
-    Small,
-    Power,
-    Gas,
-    Hepmass,
-    Miniboone,
-    Bsds300,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -152,6 +154,14 @@ fn configuration(arguments: &Arguments) -> anyhow::Result<FitConfig> {
     if !arguments.columns.is_empty() {
         config.data.columns = arguments.columns.clone();
     }
+    config.data.delimiter = arguments.delimiter.or(config.data.delimiter);
+    if let Some(header) = &arguments.header {
+        config.data.header = Some(header == "yes");
+    }
+    if let Some(format) = &arguments.format {
+        config = config.with_setting(&format!("data.format={format}"))?;
+    }
+    config.data.max_rows = arguments.max_rows.or(config.data.max_rows);
     config.data.drop_missing |= arguments.drop_missing;
     for assignment in &arguments.dequantise {
         config = config.with_dequantise(assignment)?;
@@ -233,17 +243,4 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     let seconds: f64 = number.trim().parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(seconds * factor).map_err(|_| wrong())
-}
-
-impl PresetName {
-    fn preset(self) -> Preset {
-        match self {
-            PresetName::Small => Preset::Small,
-            PresetName::Power => Preset::Power,
-            PresetName::Gas => Preset::Gas,
-            PresetName::Hepmass => Preset::Hepmass,
-            PresetName::Miniboone => Preset::Miniboone,
-            PresetName::Bsds300 => Preset::Bsds300,
-        }
-    }
 }

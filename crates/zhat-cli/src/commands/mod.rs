@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod data;
 pub mod fit;
+mod preset;
 pub mod report;
 pub mod reproduce;
 pub mod theory;

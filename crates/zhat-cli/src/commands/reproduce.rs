@@ -1,17 +1,16 @@
 //! `zhat reproduce`: the experiments of the paper, with figures and a report.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use zhat_paper::experiment::{Monitor, Protocol, Report, proposals, ring};
 use zhat_report::{Experiment as Record, export, final_values::final_values};
 
 use crate::exit::Outcome;
+use crate::interrupt;
 
 #[derive(Subcommand)]
 pub enum Experiment {
@@ -177,7 +176,7 @@ struct Session {
     json: bool,
     pool: rayon::ThreadPool,
     bar: ProgressBar,
-    stop: Arc<AtomicBool>,
+    stop: &'static AtomicBool,
 }
 
 impl Session {
@@ -197,16 +196,7 @@ impl Session {
             )?),
         };
         bar.tick();
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = stop.clone();
-        // The second time it ends at once.
-        ctrlc::set_handler(move || {
-            if flag.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
-            }
-            eprintln!("stopping: what is finished will be written");
-        })
-        .context("cannot listen for Ctrl-C")?;
+        let stop = interrupt::flag()?;
         Ok(Self { directory, json: common.json, pool, bar, stop })
     }
 

@@ -50,7 +50,7 @@ pub struct Split<T> {
 impl SplitOptions {
     /// The row numbers of each part. A part whose share is above 0 gets at least one row.
     pub fn indices(&self, rows: usize, rng: &mut impl Rng) -> Result<Split<Vec<usize>>> {
-        for (name, share) in [("split.validation", self.validation), ("split.test", self.test)] {
+        for (name, share) in [("data.validation", self.validation), ("data.test", self.test)] {
             if !(0.0..1.0).contains(&share) {
                 return Err(Error::setting(name, share, "a share of the rows from 0 to below 1"));
             }
@@ -62,7 +62,7 @@ impl SplitOptions {
         if validation + test >= rows {
             let value = format!("{} and {}", self.validation, self.test);
             return Err(Error::InvalidSetting {
-                name: "split.validation and split.test",
+                name: "data.validation and data.test",
                 value,
                 expected: format!("shares that leave some of the {rows} rows to learn from"),
             });

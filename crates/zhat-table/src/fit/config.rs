@@ -8,6 +8,7 @@ use toml::{Table, Value};
 use zhat::ar::{ArCriterion, ArEbmConfig, ArStepConfig, NetworkSize, Preset};
 use zhat::kernel::SmcGradient;
 
+use crate::data::Format;
 use crate::error::{Result, TableError};
 use crate::run::RunDirectory;
 
@@ -44,6 +45,12 @@ pub struct DataConfig {
     /// Whether a text file has a header; found out by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
+    /// Format of the file, where its name does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// Read no more than this many rows of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rows: Option<usize>,
     /// Leave out rows with missing cells instead of refusing them.
     pub drop_missing: bool,
     /// How the rows are split.
@@ -175,6 +182,8 @@ impl FitConfig {
                 columns: Vec::new(),
                 delimiter: None,
                 header: None,
+                format: None,
+                max_rows: None,
                 drop_missing: false,
                 split: SplitKind::Random,
                 validation: 0.1,
