@@ -83,6 +83,12 @@ impl Forward {
         self.forget_sharing();
     }
 
+    /// Every row has this value as its feature, so that none is drawn at that stage.
+    pub fn give(&mut self, index: usize, value: f32) {
+        (self.candidates, self.retained) = (1, true);
+        self.rows.iter_mut().skip(index).step_by(self.features).for_each(|x| *x = value);
+    }
+
     /// Rows next to each other with the same ancestor share their prefix.
     pub fn share(&mut self, ancestors: &[usize]) {
         for row in 1..ancestors.len() {
