@@ -6,4 +6,5 @@ pub mod fit;
 mod preset;
 pub mod report;
 pub mod reproduce;
+mod table1;
 pub mod theory;

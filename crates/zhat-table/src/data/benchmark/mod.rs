@@ -264,7 +264,7 @@ fn standardised(
         }
         steps.push("standardised with the training part's mean and standard deviation".into());
     }
-    let name = source.file_name().map_or_else(|| source.as_os_str(), |name| name);
+    let name = source.file_name().unwrap_or(source.as_os_str());
     let meta = Meta {
         format: directory::FORMAT,
         version: env!("CARGO_PKG_VERSION").into(),
