@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::fs;
+use std::{fs, io::Write};
 
 use common::experiment;
 use serde_json::Value;
@@ -127,6 +127,49 @@ fn writing_replaces_the_old_file_and_leaves_nothing_else() {
     export::json::write(&path, &experiment()).expect("replaced");
     assert_eq!(export::json::read(&path).expect("readable"), experiment());
     assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
+}
+
+#[test]
+fn a_write_that_fails_leaves_the_old_file_and_no_other() {
+    let directory = common::Directory::new("a_write_that_fails_leaves_the_old_file_and_no_other");
+    let path = directory.path().join("old.json");
+    fs::write(&path, "old").expect("written");
+    let failed = export::replace_file(&path, |file| {
+        file.write_all(b"half of the ne")?;
+        Err(std::io::Error::other("disk full"))
+    });
+    assert_eq!(failed.expect_err("disk full").to_string(), "disk full");
+    assert_eq!(fs::read_to_string(&path).expect("readable"), "old");
+    assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
+}
+
+#[test]
+fn two_that_write_one_file_at_once_do_not_mix() {
+    let directory = common::Directory::new("two_that_write_one_file_at_once_do_not_mix");
+    let path = directory.path().join("shared.txt");
+    // The second begins and ends while the first is half done.
+    export::replace_file(&path, |file| {
+        file.write_all(b"first, ")?;
+        export::replace_file(&path, |file| file.write_all(b"second"))?;
+        assert_eq!(fs::read_to_string(&path)?, "second");
+        file.write_all(b"first")
+    })
+    .expect("written");
+    assert_eq!(fs::read_to_string(&path).expect("readable"), "first, first");
+    assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
+}
+
+#[test]
+fn the_leftover_of_a_killed_program_is_no_obstacle() {
+    let directory = common::Directory::new("the_leftover_of_a_killed_program_is_no_obstacle");
+    let path = directory.path().join("results.json");
+    // Numbers of processes are used again, and those of threads count from 0.
+    for count in 0..1000 {
+        let leftover = format!(".results.json.{}-{count}.tmp", std::process::id());
+        fs::write(directory.path().join(leftover), "half").expect("written");
+    }
+    export::write_atomically(&path, b"whole").expect("written");
+    assert_eq!(fs::read_to_string(&path).expect("readable"), "whole");
 }
 
 #[test]

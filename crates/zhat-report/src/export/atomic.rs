@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -13,33 +13,57 @@ use crate::error::ReportError;
 pub fn output_directory(directory: &Path) -> Result<(), ReportError> {
     let attempt = || {
         fs::create_dir_all(directory)?;
-        let probe = temporary_name(&directory.join("probe"));
-        File::create_new(&probe)?;
+        let (_, probe) = create_temporary(&directory.join("probe"))?;
         fs::remove_file(&probe)
     };
     attempt().map_err(|source| ReportError::Write { path: directory.into(), source })
 }
 
-/// Writes `contents` under a temporary name in the same directory, syncs, and renames it to `path`.
+/// Writes `contents` to `path`, whole or not at all.
 pub fn write_atomically(path: &Path, contents: &[u8]) -> Result<(), ReportError> {
-    let temporary = temporary_name(path);
-    let attempt = || -> io::Result<()> {
-        let mut file = File::create_new(&temporary)?;
-        file.write_all(contents)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    attempt().map_err(|source| {
-        // Best effort: the error worth reporting is the first one.
-        let _ = fs::remove_file(&temporary);
-        ReportError::Write { path: path.into(), source }
-    })
+    replace_file(path, |file| file.write_all(contents))
+        .map_err(|source| ReportError::Write { path: path.into(), source })
 }
 
-/// A name beside `path` that no other thread or process uses.
-fn temporary_name(path: &Path) -> PathBuf {
+/// Puts a new file in the place of `path`: written under a temporary name in the same directory, synced, and renamed.
+///
+/// A reader, or a program that is killed at any moment, finds the old file or the new one and nothing in between. Where
+/// several write the same file at once, the last one stays. A failed write leaves no temporary file.
+pub fn replace_file(
+    path: &Path,
+    contents: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let (file, temporary) = create_temporary(path)?;
+    let write = || {
+        let mut writer = BufWriter::with_capacity(1 << 16, file);
+        contents(&mut writer)?;
+        writer.flush()?;
+        writer.get_ref().sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write().inspect_err(|_| {
+        // Best effort: the error worth reporting is the first one.
+        let _ = fs::remove_file(&temporary);
+    })?;
+    // The new name is on the disk once its directory is. Some file systems cannot sync one, and then this is all there is.
+    if let Some(parent) = path.parent() {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let _ = File::open(parent).and_then(|directory| directory.sync_all());
+    }
+    Ok(())
+}
+
+/// A new file beside `path` under a name that no other thread or process uses.
+fn create_temporary(path: &Path) -> io::Result<(File, PathBuf)> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().map_or_else(|| "file".into(), |name| name.to_string_lossy());
-    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-    path.with_file_name(format!(".{name}.{}-{count}.tmp", std::process::id()))
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
+    loop {
+        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let temporary = path.with_file_name(format!(".{name}.{}-{count}.tmp", std::process::id()));
+        match File::create_new(&temporary) {
+            // Of a program on another machine with the same number, or of one that was killed.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
+            created => return Ok((created?, temporary)),
+        }
+    }
 }

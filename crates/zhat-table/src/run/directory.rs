@@ -1,8 +1,10 @@
 //! The run directory: one place for everything that a fit leaves behind.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+use zhat_report::export::replace_file;
 
 use crate::error::{Result, TableError};
 
@@ -84,22 +86,7 @@ impl RunDirectory {
     }
 }
 
-/// Writes to a temporary name, makes sure it is on the disk, and renames: a file is there whole or not at all.
+/// Writes a file whole or not at all (see [`replace_file`]).
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
-    let temporary = path.with_extension("partial");
-    let write = || -> std::io::Result<()> {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        // The rename itself is on the disk once its directory is.
-        match path.parent() {
-            Some(parent) => File::open(parent)?.sync_all(),
-            None => Ok(()),
-        }
-    };
-    write().map_err(|source| {
-        let _ = fs::remove_file(&temporary);
-        TableError::io(path, source)
-    })
+    replace_file(path, |file| file.write_all(bytes)).map_err(|source| TableError::io(path, source))
 }

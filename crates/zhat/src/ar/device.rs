@@ -48,7 +48,8 @@ impl DeviceLoss {
         };
         let (mut particle_streams, mut dropout_streams) =
             (streams("ar-particles"), streams("ar-dropout"));
-        let mut systems = vec![ParticleSystem::new(settings); observations];
+        let mut systems: Vec<ParticleSystem> =
+            (0..observations).map(|n| ParticleSystem::new(settings, n)).collect();
         let mut rows = expand(x, features, candidates);
         let (mut log_ps, mut log_qs) = (Vec::new(), Vec::new());
         let (mut proposal_nll, mut ebm_loss) = (0.0, 0.0);

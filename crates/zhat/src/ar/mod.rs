@@ -15,7 +15,7 @@ mod panels;
 mod particles;
 mod products;
 mod sample;
-mod simd;
+pub(crate) mod simd;
 mod step;
 mod tile;
 mod trunk;

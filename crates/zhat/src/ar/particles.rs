@@ -10,6 +10,8 @@ use crate::weights::LogWeights;
 /// The candidates of one observation, stage by stage. Candidate 0 is the data point, which ML-IS leaves out.
 #[derive(Debug, Clone)]
 pub struct ParticleSystem {
+    /// Where the observation is in the batch, for errors.
+    row: usize,
     filter: Filter,
     candidates: usize,
     with_data: bool,
@@ -20,9 +22,10 @@ pub struct ParticleSystem {
 }
 
 impl ParticleSystem {
-    /// A system that has seen nothing yet.
-    pub fn new(config: &ArStepConfig) -> Self {
+    /// The system of the observation in this row of the batch, which has seen nothing yet.
+    pub fn new(config: &ArStepConfig, row: usize) -> Self {
         Self {
+            row,
             filter: Filter::new(&config.smc(), 1, true),
             candidates: config.candidates(),
             with_data: config.criterion != ArCriterion::MlIs,
@@ -36,12 +39,8 @@ impl ParticleSystem {
         assert_eq!(log_weights.len(), self.candidates, "one weight for each candidate");
         if let Some(candidate) = log_weights.iter().position(|weight| !weight.is_finite()) {
             let what = "log p~ - log q of the autoregressive EBM".to_owned();
-            return Err(Error::NotFinite {
-                what,
-                value: log_weights[candidate],
-                row: 0,
-                candidate,
-            });
+            let value = log_weights[candidate];
+            return Err(Error::NotFinite { what, value, row: self.row, candidate });
         }
         let left_out = usize::from(!self.with_data);
         let stage =

@@ -54,14 +54,16 @@ impl Evaluator {
         let moved: Vec<Result<Vec<f32>>> = self.pool.install(|| {
             x.par_chunks(tile * features)
                 .enumerate()
-                .map(|(index, x)| {
-                    let observations = x.len() / features;
+                .map(|(at, x)| {
+                    let (first, observations) = (at * tile, x.len() / features);
                     let mut rngs: Vec<Stream> = (0..observations)
-                        .map(|n| streams.stream("ar-transition", step, (index * tile + n) as u64))
+                        .map(|n| streams.stream("ar-transition", step, (first + n) as u64))
                         .collect();
                     self.with_memory(|forward, stage| {
                         forward.begin(x, features, candidates);
-                        let mut systems = vec![ParticleSystem::new(settings); observations];
+                        let mut systems: Vec<ParticleSystem> = (0..observations)
+                            .map(|n| ParticleSystem::new(settings, first + n))
+                            .collect();
                         for index in 0..features {
                             self.advance(forward, index, &mut rngs, stage);
                             for (n, (system, rng)) in systems.iter_mut().zip(&mut rngs).enumerate()

@@ -104,7 +104,8 @@ impl Plan<'_> {
         };
         let (mut particle_streams, mut dropout_streams) =
             (streams("ar-particles"), streams("ar-dropout"));
-        let mut systems = vec![ParticleSystem::new(self.config); observations];
+        let mut systems: Vec<ParticleSystem> =
+            (0..observations).map(|n| ParticleSystem::new(self.config, first + n)).collect();
         let mut report = TileReport::default();
         workspace.stages.resize_with(features, Stage::default);
         workspace.forward.begin(x, features, self.config.candidates());

@@ -1,12 +1,15 @@
-//! Estimates of the normalising constant, always with an effective sample size and a standard error.
+//! Estimates of the normalising constant, always with an effective sample size and a standard error; distances between
+//! sets of points.
 
 mod annealed;
 mod importance;
 mod sequential;
+mod wasserstein;
 
 pub use annealed::{AnnealedConfig, Bridge};
 pub use importance::{conditional_importance_sampling, importance_sampling};
 pub use sequential::{conditional_smc, smc};
+pub use wasserstein::{Matching, match_points, sliced_wasserstein, wasserstein};
 
 use serde::{Deserialize, Serialize};
 

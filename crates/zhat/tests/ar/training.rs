@@ -1,5 +1,6 @@
 //! Training as a whole: it learns, and with a fixed seed its values are pinned.
 
+use zhat::Error;
 use zhat::ar::*;
 use zhat::burn::optim::AdamConfig;
 use zhat::burn::tensor::Device;
@@ -55,6 +56,33 @@ fn training_fits_a_ring() {
         + 0.5 * (std::f64::consts::TAU * std::f64::consts::E * 0.01).ln();
     assert!(model_fit < -entropy + 0.05, "no model beats the truth");
     assert!(model_fit > -entropy - 0.1 && proposal_fit > -entropy - 0.1);
+}
+
+#[test]
+fn an_observation_that_is_not_a_number_is_named_by_its_row_in_the_batch() {
+    let mut config = Preset::Small.model();
+    config.features = 2;
+    let streams = Streams::new(4);
+    let device = Device::flex().autodiff();
+    let model = config.init(&device, &mut streams.stream("init", 0, 0)).unwrap();
+    let mut x = ring(40, &mut streams.stream("data", 0, 0));
+    x[2 * 29 + 1] = f32::NAN;
+    // Tiles of two observations.
+    let criterion = ArCriterion::SmcRnce(SmcGradient::Filtering);
+    let settings = ArStepConfig { tile_rows: 42, ..ArStepConfig::new(criterion) };
+    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let errors = [
+        ArStep::new(&config, &settings, 2)
+            .unwrap()
+            .gradient(&model, &x, &streams, 0, None)
+            .map(|_| ())
+            .unwrap_err(),
+        DeviceLoss::new(&config, &settings, &model, &x, &streams, 0).map(|_| ()).unwrap_err(),
+        evaluator.transition(&settings, &x, &streams, 0).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, Error::NotFinite { row: 29, candidate: 0, .. }), "{error}");
+    }
 }
 
 /// Rounding differs from processor to processor (with and without fused multiply-add), hence the tolerance.

@@ -7,3 +7,4 @@ mod invariance;
 mod support;
 mod training;
 mod values;
+mod wasserstein;

@@ -1,11 +1,11 @@
 //! The 2-Wasserstein distance between a model and the test rows, estimate by estimate.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use zhat::ar::Evaluator;
-use zhat::evaluate::wasserstein;
-use zhat::rng::Streams;
+use zhat::evaluate::match_points;
+use zhat::rng::{Stream, Streams};
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat_table::Result;
 use zhat_table::fit::Criterion;
@@ -18,7 +18,7 @@ use super::{Bench, Event, Watch, name, read_json, write_json};
 pub struct Distances {
     /// Points on each side.
     pub points: usize,
-    /// Particles of SMC from which the model's points are drawn by weight.
+    /// Particles of SMC from which the model's points are drawn by weight; 0 where there is no model.
     pub particles: usize,
     /// The estimates, as true distances in standardised units.
     pub values: Vec<f64>,
@@ -41,7 +41,7 @@ impl Distances {
 }
 
 impl Bench<'_> {
-    /// The distances of a cell's model; `None` if it was told to stop. What is known already is not computed again.
+    /// The distances of a cell's model; `None` if it was told to stop.
     pub(super) fn distances(
         &self,
         criterion: Criterion,
@@ -49,42 +49,66 @@ impl Bench<'_> {
         watch: &mut dyn Watch,
     ) -> Result<Option<Distances>> {
         let path = self.cell_directory(criterion).join("wasserstein.json");
-        let (points, particles) = (self.settings.points_of(self.set), self.settings.particles);
-        let known = read_json::<Distances>(&path)?
+        let particles = self.settings.particles;
+        let config = SmcConfig::new(particles)?
+            .with_resampling(Resampling::Systematic)
+            .with_resample_when(ResampleWhen::EveryStage);
+        self.estimates(&path, particles, watch, |streams, repeat, points| {
+            let estimate = evaluator.smc(&config, streams, repeat)?;
+            Ok(estimate.sample(points, &mut streams.stream("draws", repeat, 0)))
+        })
+    }
+
+    /// The distances of validation rows in place of a model's draws: what a perfect model would have.
+    pub(super) fn floor(&self, watch: &mut dyn Watch) -> Result<Option<Distances>> {
+        let path = self.directory.join("wasserstein-of-data.json");
+        self.estimates(&path, 0, watch, |streams, repeat, points| {
+            let mut rng = streams.stream("validation-rows", repeat, 0);
+            Ok(self.draw(&self.data.validation, points, &mut rng))
+        })
+    }
+
+    /// As many estimates as were asked for, each written when it is known; what is known already is not computed again.
+    fn estimates(
+        &self,
+        path: &Path,
+        particles: usize,
+        watch: &mut dyn Watch,
+        mut draw: impl FnMut(&Streams, u64, usize) -> Result<Vec<f32>>,
+    ) -> Result<Option<Distances>> {
+        let points = self.settings.points_of(self.set);
+        let known = read_json::<Distances>(path)?
             .filter(|known| (known.points, known.particles) == (points, particles));
         let mut known = known.unwrap_or(Distances { points, particles, values: Vec::new() });
-        let number = self.settings.estimates;
-        while known.values.len() < number {
-            watch.on(&Event::Distance(known.values.len(), number));
+        // The same test rows for all criteria, and other particles than the likelihood's.
+        let streams = Streams::new(self.settings.seed).derive("wasserstein", 0);
+        let (number, features) = (self.settings.estimates, self.data.columns.len());
+        for repeat in known.values.len()..number {
+            watch.on(&Event::Distance(repeat, number));
             if self.is_stopped() {
                 return Ok(None);
             }
-            known.values.push(self.distance(evaluator, &known)?);
-            write_json(&path, &known)?;
+            let repeat = repeat as u64;
+            let drawn = draw(&streams, repeat, points)?;
+            let rows = self.draw(&self.data.test, points, &mut streams.stream("rows", repeat, 0));
+            let matching = match_points(&rows, &drawn, features, |_| !self.is_stopped())?;
+            let Some(matching) = matching else { return Ok(None) };
+            known.values.push(matching.distance);
+            write_json(path, &known)?;
         }
         known.values.truncate(number);
         Ok(Some(known))
     }
 
-    /// The next estimate.
-    fn distance(&self, evaluator: &Evaluator, known: &Distances) -> Result<f64> {
-        let repeat = known.values.len() as u64;
-        // The same rows for all criteria, and other particles than the likelihood's.
-        let streams = Streams::new(self.settings.seed).derive("wasserstein", 0);
-        let config = SmcConfig::new(known.particles)?
-            .with_resampling(Resampling::Systematic)
-            .with_resample_when(ResampleWhen::EveryStage);
-        let particles = evaluator.smc(&config, &streams, repeat)?;
-        let drawn = particles.sample(known.points, &mut streams.stream("draws", repeat, 0));
+    /// Rows of a part, with replacement as in the paper.
+    fn draw(&self, part: &[f32], number: usize, rng: &mut Stream) -> Vec<f32> {
         let features = self.data.columns.len();
-        let rows = self.data.test.len() / features;
-        let mut rng = streams.stream("rows", repeat, 0);
-        let mut data = Vec::with_capacity(known.points * features);
-        for _ in 0..known.points {
-            let row = rng.index(rows);
-            data.extend_from_slice(&self.data.test[row * features..][..features]);
+        let rows = part.len() / features;
+        let mut drawn = Vec::with_capacity(number * features);
+        for _ in 0..number {
+            drawn.extend_from_slice(&part[rng.index(rows) * features..][..features]);
         }
-        Ok(wasserstein(&data, &drawn, features)?)
+        drawn
     }
 
     /// Where a cell is.

@@ -219,6 +219,12 @@ pub fn run(
             table.cells.push(cell);
             table.write(out)?;
         }
+        if settings.points_of(set) > 0 {
+            let Some(floor) = bench.floor(watch)? else {
+                return finish(table, out, true);
+            };
+            table.floors.insert(set.name().into(), floor);
+        }
     }
     finish(table, out, false)
 }

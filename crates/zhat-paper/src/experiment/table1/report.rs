@@ -14,7 +14,7 @@ use zhat_table::fit::{Criterion, MetricsRecord};
 
 use super::claims::{claims, label, title};
 use super::published::{CONTEXT, points, published, true_distance};
-use super::{Cell, Length, Settings, name, write_json};
+use super::{Cell, Distances, Length, Settings, name, write_json};
 
 /// The table so far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,6 +33,8 @@ pub struct Table1 {
     pub differences: BTreeMap<String, Vec<String>>,
     /// The cells, set by set.
     pub cells: Vec<Cell>,
+    /// Distances between test and validation rows, by set: what a perfect model would have.
+    pub floors: BTreeMap<String, Distances>,
 }
 
 impl Table1 {
@@ -46,6 +48,7 @@ impl Table1 {
             interrupted: false,
             differences: BTreeMap::new(),
             cells: Vec::new(),
+            floors: BTreeMap::new(),
         }
     }
 
@@ -103,30 +106,17 @@ impl Table1 {
             ("the paper's", Align::Right),
             ("±", Align::Right),
         ]);
-        for cell in self.cells.iter() {
+        for (index, cell) in self.cells.iter().enumerate() {
             let paper = published(cell.dataset, cell.criterion).map(|paper| paper.wasserstein);
-            let corrected =
-                paper.map(|(figure, _)| digits(true_distance(figure, points(cell.dataset))));
-            let [figure, error] = pair(paper);
-            let (mut number, mut ours, mut scaled) = (String::new(), pair(None), pair(None));
-            if let Some(found) = &cell.wasserstein {
-                number = found.points.to_string();
-                (ours, scaled) = (pair(Some(found.summary())), pair(Some(found.as_published())));
-            }
             let [title, label] = names(cell);
-            let ([ours, ours_error], [scaled, scaled_error]) = (ours, scaled);
-            table.row([
-                title,
-                label,
-                number,
-                ours,
-                ours_error,
-                corrected.unwrap_or_else(|| "–".into()),
-                scaled,
-                scaled_error,
-                figure,
-                error,
-            ]);
+            table.row(distance_row(title, label, cell.wasserstein.as_ref(), paper, cell.dataset));
+            let is_last = self.cells.get(index + 1).is_none_or(|next| next.dataset != cell.dataset);
+            if let Some(floor) = self.floors.get(cell.dataset.name()).filter(|_| is_last) {
+                let title = self::title(cell.dataset);
+                let row =
+                    distance_row(title, "validation rows".into(), Some(floor), None, cell.dataset);
+                table.row(row);
+            }
         }
         table
     }
@@ -262,7 +252,8 @@ impl Table1 {
         page = page.section("Wasserstein distance").table(
             "2-Wasserstein distance between draws of the model and test rows. The authors' program divides by 2 where it \
              should divide by the number of points n, so the published figures are sqrt(n/2) too large; both scales are \
-             given. Distances of different n cannot be compared.",
+             given. Distances of different n cannot be compared. The last row of a set has rows of the validation part in \
+             place of a model's draws: what a perfect model would have.",
             &self.distances(),
         );
         page = page.section("Scale").table(
@@ -416,6 +407,22 @@ fn colour(criterion: Criterion) -> Colour {
 
 fn names(cell: &Cell) -> [String; 2] {
     [title(cell.dataset), label(cell.criterion).to_string()]
+}
+
+fn distance_row(
+    title: String,
+    label: String,
+    found: Option<&Distances>,
+    paper: Option<(f64, f64)>,
+    set: Benchmark,
+) -> [String; 10] {
+    let corrected = paper.map(|(figure, _)| digits(true_distance(figure, points(set))));
+    let [figure, error] = pair(paper);
+    let [ours, ours_error] = pair(found.map(Distances::summary));
+    let [scaled, scaled_error] = pair(found.map(Distances::as_published));
+    let number = found.map_or_else(String::new, |found| found.points.to_string());
+    let corrected = corrected.unwrap_or_else(|| "–".into());
+    [title, label, number, ours, ours_error, corrected, scaled, scaled_error, figure, error]
 }
 
 /// A figure and its error, or dashes.

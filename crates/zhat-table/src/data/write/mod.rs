@@ -4,9 +4,11 @@ mod csv;
 mod npy;
 mod parquet;
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter};
 use std::path::Path;
+
+use zhat_report::export::replace_file;
 
 use super::error::{Error, Result};
 use super::options::Format;
@@ -29,28 +31,12 @@ pub fn write(path: &Path, table: &Table) -> Result<()> {
     }
 }
 
-/// Writes a file under a temporary name in the same directory, syncs it, and renames it: a reader, or a run
-/// that is killed at any moment, finds the old file or the new one and nothing in between.
+/// Writes a file whole or not at all (see [`replace_file`]).
 pub fn write_atomically(
     path: &Path,
     contents: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<()> {
-    let unwritable = |source| Error::Unwritable { file: path.into(), source };
-    let name = path.file_name().ok_or_else(|| unwritable(io::ErrorKind::InvalidFilename.into()))?;
-    let temporary =
-        path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
-    let written = File::create(&temporary).and_then(|file| {
-        let mut writer = BufWriter::with_capacity(1 << 16, file);
-        contents(&mut writer)?;
-        writer.flush()?;
-        writer.get_ref().sync_all()?;
-        fs::rename(&temporary, path)
-    });
-    written.map_err(|source| {
-        // The first error is the one to report; a leftover that cannot be removed is a smaller trouble.
-        let _ = fs::remove_file(&temporary);
-        unwritable(source)
-    })
+    replace_file(path, contents).map_err(|source| Error::Unwritable { file: path.into(), source })
 }
 
 fn unknown(path: &Path, detail: &str) -> Error {
