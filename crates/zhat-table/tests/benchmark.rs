@@ -316,6 +316,9 @@ fn gas_is_a_random_quarter_without_the_first_of_correlated_sensors() {
     // population's share.
     let mean = places.iter().sum::<usize>() as f64 / 251.0;
     assert!((mean - 500.5).abs() < 4.0 * 16.0, "{mean}");
+    let methane = text.replacen("CO conc", "Methane conc", 1);
+    let methane = file(&root.join("ethylene_methane.txt"), &methane);
+    assert!(refusal(Benchmark::Gas, &methane, Sizes::Any).contains("CO conc"));
     let cut = file(&root.join("cut.txt"), &text[..text.len() - 30]);
     assert!(refusal(Benchmark::Gas, &cut, Sizes::Any).contains("cells, not 19"));
 }

@@ -16,7 +16,7 @@ use crate::interrupt;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A file (CSV, NPY, Parquet; compressed too) or builtin:NAME
+    /// A file (CSV, NPY, Parquet; compressed too), builtin:NAME, or a directory of `zhat data prepare`
     #[arg(default_value = "builtin:pinwheel")]
     data: String,
     /// What is minimised: ml-is, rnce, smc-rnce, smc-rnce-trajectory or q-only

@@ -118,6 +118,8 @@ fn settings(arguments: &Table1) -> anyhow::Result<Settings> {
     arguments.estimates.inspect(|&estimates| settings.estimates = estimates);
     settings.points = arguments.points.or(settings.points);
     arguments.seed.inspect(|&seed| settings.seed = seed);
+    // So that the table can be resumed from another directory.
+    settings.data = std::path::absolute(&settings.data)?;
     if settings.datasets.is_empty() {
         let reason = format!(
             "{} holds no prepared set. Make one, for example with `zhat data prepare power household_power_consumption.txt`, \

@@ -92,6 +92,22 @@ impl Settings {
         self.length.validate()
     }
 
+    /// An error if the directory's table has other steps or another seed: its cells would not be of one kind.
+    fn check_against(&self, out: &Path) -> Result<()> {
+        let Some(before) = read_json::<Self>(&out.join(SETTINGS))? else { return Ok(()) };
+        if (before.length, before.seed) == (self.length, self.seed) {
+            return Ok(());
+        }
+        Err(TableError::Config {
+            reason: format!(
+                "the table in {} was begun with {:?} and seed {}, which cannot be changed; give another --out",
+                out.display(),
+                before.length,
+                before.seed
+            ),
+        })
+    }
+
     /// Where a set is: a directory of its name, or the directory itself.
     fn data_of(&self, set: Benchmark) -> Result<PathBuf> {
         let own = self.data.join(set.name());
@@ -195,6 +211,7 @@ pub fn run(
     watch: &mut dyn Watch,
 ) -> Result<Table1> {
     settings.validate()?;
+    settings.check_against(out)?;
     let sources = settings
         .datasets
         .iter()

@@ -142,7 +142,7 @@ impl Table1 {
                 cell.steps.to_string(),
                 cell.warm_up.to_string(),
                 cell.paper_steps.to_string(),
-                format!("{:.2} %", 100.0 * cell.steps as f64 / cell.paper_steps as f64),
+                format!("{:.3} %", 100.0 * cell.steps as f64 / cell.paper_steps as f64),
                 format!("{:.3}", cell.step_seconds.full),
                 format!("{:.1}", cell.training_seconds / 60.0),
                 format!("{:.0}", cell.full_hours),
@@ -183,7 +183,7 @@ impl Table1 {
             let largest = self.cells.iter().map(|cell| cell.steps as f64 / cell.paper_steps as f64);
             let hours: f64 = self.cells.iter().map(|cell| cell.full_hours).sum();
             notices.push(format!(
-                "A reduced table: at most {:.2} % of the paper's steps ({} of {} for {}). The order of the criteria can be \
+                "A reduced table: at most {:.3} % of the paper's steps ({} of {} for {}). The order of the criteria can be \
                  compared, the figures themselves cannot. The paper's steps would take {hours:.0} hours here (--full).",
                 100.0 * largest.fold(0.0, f64::max),
                 cell.steps,
