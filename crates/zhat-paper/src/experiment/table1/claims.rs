@@ -85,3 +85,78 @@ pub(super) fn label(criterion: Criterion) -> &'static str {
 pub(super) fn title(set: Benchmark) -> String {
     format!("{} ({})", set.name().to_uppercase(), set.dimension())
 }
+
+#[cfg(test)]
+mod tests {
+    use zhat_table::fit::Likelihood;
+
+    use super::*;
+    use crate::experiment::table1::StepSeconds;
+
+    fn cell(dataset: Benchmark, criterion: Criterion, found: Option<(f64, f64)>) -> Cell {
+        let likelihood = found.map(|(log_likelihood, se_log_z)| Likelihood {
+            log_likelihood,
+            se_test: 0.1,
+            se_log_z,
+            log_z: 0.0,
+            mean_log_z_hat: 0.0,
+            proposal_log_likelihood: -1.0,
+            proposal_se_test: 0.1,
+            ess: vec![0.5],
+            smallest_ess: 0.5,
+            rows: 100,
+            particles: 100,
+            estimates: 10,
+        });
+        Cell {
+            dataset,
+            criterion,
+            steps: 10,
+            warm_up: 5,
+            paper_steps: 1000,
+            step_seconds: StepSeconds { warm_up: 0.1, full: 1.0 },
+            training_seconds: 5.5,
+            full_hours: 1.0,
+            best_step: Some(10),
+            diverged: likelihood.is_none().then(|| "it diverged".into()),
+            likelihood,
+            wasserstein: None,
+        }
+    }
+
+    #[test]
+    fn an_order_holds_when_it_is_clear_of_the_error() {
+        let power = |first, second| {
+            claims(&[
+                cell(Benchmark::Power, Criterion::MlIs, Some(first)),
+                cell(Benchmark::Power, Criterion::Rnce, Some(second)),
+            ])
+        };
+        let clear = power((-2.0, 0.1), (0.1, 0.1));
+        assert_eq!(clear.len(), 1);
+        assert_eq!(clear[0].claim, "POWER (6): RNCE is above ML-IS in likelihood.");
+        assert!(clear[0].holds && clear[0].measured.contains("a gap of 2.100"));
+        assert!(!power((0.0, 0.1), (0.1, 0.1))[0].holds, "within the error");
+        assert!(!power((0.1, 0.01), (-2.0, 0.01))[0].holds, "the other way round");
+    }
+
+    #[test]
+    fn small_gaps_reversed_gaps_and_divergence_are_said() {
+        let small = claims(&[
+            cell(Benchmark::Power, Criterion::Rnce, Some((0.0, 0.001))),
+            cell(Benchmark::Power, Criterion::SmcRnce, Some((0.1, 0.001))),
+        ]);
+        assert!(small[0].measured.contains("a reduced run need not show it"));
+        // In the paper's BSDS300, RNCE is above SMC-RNCE.
+        let reversed = claims(&[
+            cell(Benchmark::Bsds300, Criterion::Rnce, Some((150.0, 0.1))),
+            cell(Benchmark::Bsds300, Criterion::SmcRnce, Some((140.0, 0.1))),
+        ]);
+        assert!(reversed[0].claim.contains("RNCE is above SMC-RNCE") && reversed[0].holds);
+        let diverged = claims(&[
+            cell(Benchmark::Miniboone, Criterion::MlIs, None),
+            cell(Benchmark::Miniboone, Criterion::Rnce, Some((-20.0, 0.1))),
+        ]);
+        assert!(diverged[0].holds && diverged[0].measured.contains("leaves out ML-IS"));
+    }
+}

@@ -257,7 +257,8 @@ impl Table1 {
             &self.distances(),
         );
         page = page.section("Scale").table(
-            "Steps of each cell, and what the paper's number would take on this machine by the median time of a step.",
+            "Steps of each cell, and what the paper's number would take on this machine, as busy as it was, by the median \
+             time of a step.",
             &self.scale(),
         );
         page = page.section("Other methods").table(
