@@ -38,7 +38,7 @@ enum Command {
     Compare(commands::compare::Arguments),
     /// Write the page of a run anew
     Report(commands::report::Arguments),
-    /// The built-in sets
+    /// The built-in sets, and the paper's benchmark sets
     #[command(subcommand)]
     Data(commands::data::Action),
     /// Measure the training step of the autoregressive EBM

@@ -16,7 +16,7 @@ use crate::interrupt;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A file (CSV, NPY, Parquet; compressed too) or builtin:NAME
+    /// A file (CSV, NPY, Parquet; compressed too), builtin:NAME, or a directory of `zhat data prepare`
     #[arg(default_value = "builtin:pinwheel")]
     data: String,
     /// What is minimised: ml-is, rnce, smc-rnce, smc-rnce-trajectory or q-only
@@ -233,7 +233,7 @@ fn table(result: &FitReport) -> Table {
 }
 
 /// A number with s, m or h.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no time; write 90s, 10m or 2h");
     let (number, factor) = match text.char_indices().last().ok_or_else(wrong)? {
         (at, 's') => (&text[..at], 1.0),

@@ -11,5 +11,6 @@ pub mod report;
 pub mod reproduce;
 pub mod sample;
 pub mod score;
+mod table1;
 mod table_options;
 pub mod theory;

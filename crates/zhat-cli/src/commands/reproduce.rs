@@ -18,9 +18,11 @@ pub enum Experiment {
     Proposals(Proposals),
     /// Figure 1, middle and right, and the appendix: acceptance rule and persistence in CNCE
     Ring(Ring),
+    /// Table 1: the autoregressive EBM by ML-IS, RNCE and SMC-RNCE
+    Table1(super::table1::Table1),
 }
 
-/// What both experiments have in common.
+/// What the two toy experiments have in common.
 #[derive(Args)]
 struct Common {
     /// Number of repetitions
@@ -86,6 +88,7 @@ pub fn run(experiment: &Experiment) -> anyhow::Result<Outcome> {
     match experiment {
         Experiment::Proposals(arguments) => run_proposals(arguments),
         Experiment::Ring(arguments) => run_ring(arguments),
+        Experiment::Table1(arguments) => super::table1::run(arguments),
     }
 }
 

@@ -1,6 +1,6 @@
-//! The two toy experiments of the paper, each as settings, a run, and a report with figures and claims.
+//! The experiments of the paper, each as settings, a run, and a report with figures and claims.
 //!
-//! Both are written on zhat's public interface: compose a criterion, give it to a trainer, and watch it with an observer.
+//! The two toy experiments are written on zhat's public interface: compose a criterion, give it to a trainer, and watch it with an observer.
 //! A repetition has a seed of its own, derived from that of the experiment, so that results are the same bits for any
 //! number of threads. The arms of a repetition see the same data and the same random numbers.
 
@@ -8,6 +8,7 @@ pub mod proposals;
 mod repetitions;
 mod report;
 pub mod ring;
+pub mod table1;
 
 pub use repetitions::Monitor;
 pub use report::{NamedFigure, Report};

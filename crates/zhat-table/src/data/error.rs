@@ -156,6 +156,15 @@ pub enum Error {
     #[error("there is no built-in set {name}.{} The sets are: {available}.", did_you_mean(nearest))]
     UnknownBuiltin { name: String, nearest: Option<String>, available: String },
 
+    #[error("{}: {detail}. {advice}", file.display())]
+    WrongSet { file: PathBuf, detail: String, advice: String },
+
+    #[error("{}: {detail}. Remove it, or give another --out.", file.display())]
+    InTheWay { file: PathBuf, detail: &'static str },
+
+    #[error("stopped; nothing was written.")]
+    Stopped,
+
     #[error("cannot write {}: {source}. Check the disk's space and the directory's permissions.", file.display())]
     Unwritable { file: PathBuf, source: std::io::Error },
 }

@@ -11,6 +11,7 @@
 //! # Ok::<(), zhat_table::data::Error>(())
 //! ```
 
+pub mod benchmark;
 pub mod builtin;
 mod cell;
 mod checks;

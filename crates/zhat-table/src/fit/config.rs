@@ -159,6 +159,9 @@ pub struct TrainingConfig {
     pub negatives: usize,
     /// Learning rate of Adam at the start; it falls along a cosine to zero.
     pub learning_rate: f64,
+    /// First steps, in which the learning rate stays as it is.
+    #[serde(default)]
+    pub hold: u64,
     /// The gradient is scaled down to at most this norm.
     pub max_gradient_norm: f64,
     /// Steps from one line of `metrics.jsonl` to the next.
@@ -222,6 +225,7 @@ impl FitConfig {
                 batch: training.batch,
                 negatives: training.num_negatives,
                 learning_rate: training.learning_rate,
+                hold: 0,
                 max_gradient_norm: 10.0,
                 log_every: if small { 20 } else { 100 },
                 validation_every: if small { 200 } else { 1000 },
@@ -345,11 +349,13 @@ impl FitConfig {
         if self.evaluation.estimates < 2 {
             return Err(config("evaluation.estimates must be at least 2, for an error bar".into()));
         }
-        if training.warm_up > training.steps {
-            return Err(config(format!(
-                "training.warm-up is {}, but must be at most training.steps, {}",
-                training.warm_up, training.steps
-            )));
+        for (name, value) in [("warm-up", training.warm_up), ("hold", training.hold)] {
+            if value > training.steps {
+                return Err(config(format!(
+                    "training.{name} is {value}, but must be at most training.steps, {}",
+                    training.steps
+                )));
+            }
         }
         for (name, value) in [
             ("training.learning-rate", training.learning_rate),

@@ -245,7 +245,10 @@ impl Session {
         };
         let rate = training.learning_rate
             * self.state.rate_factor
-            * Schedule::Cosine.factor(step as usize, training.steps as usize);
+            * Schedule::Cosine.factor(
+                step.saturating_sub(training.hold) as usize,
+                (training.steps - training.hold) as usize,
+            );
         let (clip, steps, log_every) =
             (training.max_gradient_norm, training.steps, training.log_every);
         if step == training.warm_up {

@@ -1,5 +1,6 @@
 //! A table from a file: the format is told by the name or the first bytes, then the reader of that format.
 
+mod lines;
 mod npy;
 mod npy_header;
 mod open;
@@ -17,6 +18,8 @@ use super::nearest::nearest;
 use super::options::{Format, ReadOptions, is_delimiter};
 use super::table::Table;
 use open::Opened;
+
+pub(super) use lines::{Lines, Separator};
 
 /// A table as it was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,7 +87,7 @@ fn check_options(options: &ReadOptions) -> Result<()> {
 }
 
 /// A missing file is told apart from an unreadable one, with the nearest name in the same directory.
-fn check_path(path: &Path) -> Result<()> {
+pub(super) fn check_path(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(Error::Directory { file: path.into() }),
         Ok(_) => Ok(()),

@@ -118,6 +118,11 @@ impl Opened {
         (rows_so_far as f64 / share.max(1e-6) * 1.02) as usize
     }
 
+    /// How many bytes on disk have been read by the last stream.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.read.get()
+    }
+
     /// The error for a stream that breaks off or does not decompress.
     pub(super) fn damaged(&self, rows: usize, error: &io::Error) -> Error {
         let what = self.compression.name();

@@ -1,0 +1,205 @@
+//! `zhat reproduce table1`: the paper's table of the autoregressive EBM, in full or reduced.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use zhat_paper::experiment::table1::{self, Event, Length, Settings};
+use zhat_table::data::benchmark::{Benchmark, PreparedSet};
+use zhat_table::{TableError, fit};
+
+use super::fit::duration;
+use crate::exit::Outcome;
+use crate::interrupt;
+
+#[derive(clap::Args)]
+pub struct Table1 {
+    /// power, gas, hepmass, miniboone, bsds300, with commas between them [default: those in --data]
+    #[arg(long, value_delimiter = ',')]
+    datasets: Vec<String>,
+    /// The criteria, with commas between them [default: ml-is,rnce,smc-rnce]
+    #[arg(long, value_delimiter = ',')]
+    criteria: Vec<String>,
+    /// Training steps of each cell
+    #[arg(long, conflicts_with_all = ["budget", "full"])]
+    steps: Option<u64>,
+    /// Training time of each cell, such as 30m or 2h, from which its steps follow [default: 20m]
+    #[arg(long, value_parser = duration, conflicts_with = "full")]
+    budget: Option<Duration>,
+    /// The paper's number of steps and particles
+    #[arg(long)]
+    full: bool,
+    /// Directory of the sets that `zhat data prepare` made [default: data]
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Particles behind an estimate of log Z [default: 200000; 5000000 with --full]
+    #[arg(long)]
+    particles: Option<usize>,
+    /// Estimates of each figure [default: 10]
+    #[arg(long)]
+    estimates: Option<usize>,
+    /// Points of a Wasserstein distance, 0 for none [default: 10000; 2000 for miniboone]
+    #[arg(long)]
+    points: Option<usize>,
+    /// Seed of everything random [default: 0]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Threads; 0 for as many as there are cores
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Directory for the cells, results.json, the figure and report.html
+    #[arg(long, default_value = "out/table1")]
+    out: PathBuf,
+    /// Go on with the table in --out, with its settings where no others are given
+    #[arg(long)]
+    resume: bool,
+    /// Print results.json instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+pub fn run(arguments: &Table1) -> anyhow::Result<Outcome> {
+    let settings = settings(arguments)?;
+    let stop = interrupt::flag()?;
+    let mut progress = Progress::new(arguments.quiet)?;
+    let mut watch = |event: &Event| progress.on(event);
+    let table = table1::run(&settings, &arguments.out, arguments.threads, stop, &mut watch)?;
+    progress.bar.finish_and_clear();
+    if arguments.json {
+        print!("{}", std::fs::read_to_string(arguments.out.join("results.json"))?);
+    } else {
+        print!("{table}");
+        println!("\nReport: {}", arguments.out.join("report.html").display());
+    }
+    if table.interrupted {
+        eprintln!(
+            "stopped; go on with `zhat reproduce table1 --resume --out {}`",
+            arguments.out.display()
+        );
+        return Ok(Outcome::Failed);
+    }
+    Ok(Outcome::Done)
+}
+
+/// What is given, on top of what the directory's table was made with or of the defaults.
+fn settings(arguments: &Table1) -> anyhow::Result<Settings> {
+    let mut settings = match arguments.resume {
+        true => Settings::read(&arguments.out)?,
+        false if arguments.out.join("settings.json").exists() => {
+            return Err(TableError::RunExists { path: arguments.out.clone() }.into());
+        }
+        false => {
+            let data = arguments.data.clone().unwrap_or_else(|| "data".into());
+            Settings::new(prepared(&data), &data)
+        }
+    };
+    if let Some(data) = &arguments.data {
+        settings.data = data.clone();
+    }
+    if !arguments.datasets.is_empty() {
+        let sets = arguments.datasets.iter().map(|name| name.parse());
+        settings.datasets =
+            sets.collect::<Result<_, zhat_table::data::Error>>().map_err(TableError::from)?;
+    }
+    if !arguments.criteria.is_empty() {
+        let names = arguments.criteria.iter();
+        settings.criteria = names.map(|name| table1::criterion(name)).collect::<Result<_, _>>()?;
+    }
+    if arguments.full {
+        settings.length = Length::Full;
+        settings.particles = 5_000_000;
+    }
+    arguments.steps.inspect(|&steps| settings.length = Length::Steps(steps));
+    arguments.budget.inspect(|budget| settings.length = Length::Budget(budget.as_secs_f64()));
+    arguments.particles.inspect(|&particles| settings.particles = particles);
+    arguments.estimates.inspect(|&estimates| settings.estimates = estimates);
+    settings.points = arguments.points.or(settings.points);
+    arguments.seed.inspect(|&seed| settings.seed = seed);
+    // So that the table can be resumed from another directory.
+    settings.data = std::path::absolute(&settings.data)?;
+    if settings.datasets.is_empty() {
+        let reason = format!(
+            "{} holds no prepared set. Make one, for example with `zhat data prepare power household_power_consumption.txt`, \
+             or name its place with --data",
+            settings.data.display()
+        );
+        return Err(TableError::Config { reason }.into());
+    }
+    Ok(settings)
+}
+
+/// The sets that are in a directory.
+fn prepared(data: &std::path::Path) -> Vec<Benchmark> {
+    let at = |directory: &std::path::Path, set: Benchmark| {
+        PreparedSet::read_meta(directory).is_ok_and(|meta| meta.set == set)
+    };
+    Benchmark::ALL
+        .into_iter()
+        .filter(|&set| at(&data.join(set.name()), set) || at(data, set))
+        .collect()
+}
+
+/// A bar for the cell that is under way, and a line for each that is done.
+struct Progress {
+    bar: ProgressBar,
+    title: String,
+    validation: String,
+    start: Instant,
+}
+
+impl Progress {
+    fn new(quiet: bool) -> anyhow::Result<Self> {
+        let style =
+            ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} {msg}, {eta} left")?;
+        let bar = match quiet {
+            true => ProgressBar::hidden(),
+            false => ProgressBar::new(1).with_style(style),
+        };
+        Ok(Self { bar, title: String::new(), validation: String::new(), start: Instant::now() })
+    }
+
+    fn on(&mut self, event: &Event) {
+        let bar = &self.bar;
+        match event {
+            Event::Timing(set) => bar.set_message(format!("{set}: timing a few steps")),
+            Event::Training { set, criterion, from, steps } => {
+                self.title = format!("{set} {}", table1::name(*criterion));
+                self.validation.clear();
+                self.start = Instant::now();
+                bar.set_prefix(self.title.clone());
+                bar.set_length(*steps);
+                bar.set_position(*from);
+                bar.reset_eta();
+            }
+            Event::Fit(fit::Event::Step { step, report, .. }) => {
+                bar.set_position(*step);
+                bar.set_message(format!("loss {:.3}{}", report.loss, self.validation));
+            }
+            Event::Fit(fit::Event::Validation { log_likelihood, best, .. }) => {
+                let mark = if *best { "*" } else { "" };
+                self.validation = format!(", validation {log_likelihood:.3}{mark}");
+            }
+            Event::Fit(fit::Event::Warning(text)) => {
+                bar.suspend(|| eprintln!("warning: {}: {text}", self.title));
+            }
+            Event::Fit(fit::Event::Evaluating) => bar.set_message("estimating log Z"),
+            Event::Distance(done, of) => {
+                bar.set_message(format!("Wasserstein distance {} of {of}", done + 1));
+            }
+            Event::Done(cell) => {
+                let found = match &cell.likelihood {
+                    Some(found) => format!("log-likelihood {:.4}", found.log_likelihood),
+                    None => "diverged".into(),
+                };
+                if !bar.is_hidden() {
+                    bar.suspend(|| {
+                        eprintln!("{} {}: {found}", cell.dataset, table1::name(cell.criterion));
+                    });
+                }
+            }
+        }
+    }
+}

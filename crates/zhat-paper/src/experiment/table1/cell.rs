@@ -1,0 +1,243 @@
+//! One cell: a model trained on one set by one criterion, and what it is worth.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
+use zhat::ar::Evaluator;
+use zhat::rng::Streams;
+use zhat_table::data::benchmark::Benchmark;
+use zhat_table::fit::{self, Criterion, FitConfig, Likelihood, Session, evaluate};
+use zhat_table::run::{RunDirectory, load_model};
+use zhat_table::{Result, TableError};
+
+use super::distance::Distances;
+use super::plan::{Plan, StepSeconds};
+use super::{Bench, Event, Watch, preset, read_json, write_json};
+
+/// A cell of the table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The set.
+    pub dataset: Benchmark,
+    /// The criterion.
+    pub criterion: Criterion,
+    /// Steps, warm-up included.
+    pub steps: u64,
+    /// Steps of the warm-up.
+    pub warm_up: u64,
+    /// The paper's number of steps.
+    pub paper_steps: u64,
+    /// Median seconds of a step.
+    pub step_seconds: StepSeconds,
+    /// Seconds that all steps took.
+    pub training_seconds: f64,
+    /// Hours that the paper's number of steps would take on this machine.
+    pub full_hours: f64,
+    /// Step of the model that was kept.
+    pub best_step: Option<u64>,
+    /// Test log-likelihood, in the standardised units that are published.
+    pub likelihood: Option<Likelihood>,
+    /// Distances between model and test rows, unless none were asked for.
+    pub wasserstein: Option<Distances>,
+    /// Why there is no model, where training diverged for good.
+    pub diverged: Option<String>,
+}
+
+/// What a finished training leaves for the table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Trained {
+    best_step: Option<u64>,
+    diverged: Option<String>,
+}
+
+/// The part of a run's `results.json` that is needed here.
+#[derive(Deserialize)]
+struct Results {
+    best_step: u64,
+    test: Likelihood,
+}
+
+/// How long steps took, as they were taken.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Speed {
+    total: f64,
+    warm_up: Vec<f32>,
+    full: Vec<f32>,
+}
+
+/// Steps whose times are kept for the median.
+const TIMES: usize = 2000;
+
+impl Bench<'_> {
+    /// The cell of a criterion, trained and evaluated as far as it is not; `None` if it was told to stop.
+    pub(super) fn cell(
+        &self,
+        criterion: Criterion,
+        plan: &Plan,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<Cell>> {
+        let directory = self.cell_directory(criterion);
+        let path = directory.join("trained.json");
+        let trained = match read_json::<Trained>(&path)? {
+            Some(trained) => trained,
+            None => {
+                let Some(trained) = self.train(criterion, plan, watch)? else { return Ok(None) };
+                write_json(&path, &trained)?;
+                trained
+            }
+        };
+        let config = FitConfig::read_run(&directory)?;
+        let speed = Speed::read(&directory)?;
+        let step_seconds = speed.medians(plan, criterion);
+        let paper = preset(self.set).training();
+        let full_steps = (paper.iterations - paper.warm_up) as f64;
+        let full_seconds =
+            paper.warm_up as f64 * step_seconds.warm_up + full_steps * step_seconds.full;
+        let mut cell = Cell {
+            dataset: self.set,
+            criterion,
+            steps: config.training.steps,
+            warm_up: config.training.warm_up,
+            paper_steps: paper.iterations as u64,
+            step_seconds,
+            training_seconds: speed.total,
+            full_hours: full_seconds / 3600.0,
+            best_step: trained.best_step,
+            likelihood: None,
+            wasserstein: None,
+            diverged: trained.diverged,
+        };
+        if cell.diverged.is_none() && !self.evaluate(&mut cell, &config, watch)? {
+            return Ok(None);
+        }
+        Ok(Some(cell))
+    }
+
+    /// Trains, or goes on training; a run that diverges for good is a result too.
+    fn train(
+        &self,
+        criterion: Criterion,
+        plan: &Plan,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<Trained>> {
+        let directory = self.cell_directory(criterion);
+        let mut session = match has_checkpoint(&directory) {
+            true => Session::resume(self.data.clone(), &directory, self.threads)?.0,
+            false => {
+                // Killed before its first checkpoint: there is nothing to go on with.
+                if directory.exists() {
+                    fs::remove_dir_all(&directory)
+                        .map_err(|source| TableError::Io { path: directory.clone(), source })?;
+                }
+                let config = self.config(criterion, plan);
+                Session::start(config, self.data.clone(), &directory, self.threads)?
+            }
+        };
+        let (from, steps) = (session.steps_taken(), session.config().training.steps);
+        watch.on(&Event::Training { set: self.set, criterion, from, steps });
+        let mut speed = Speed::read(&directory)?;
+        let warm_up = session.config().training.warm_up;
+        let mut last: Option<Instant> = None;
+        let mut observer = |event: &fit::Event| {
+            if let (fit::Event::Step { step, .. }, Some(last)) = (event, last) {
+                speed.add(last.elapsed().as_secs_f64(), *step <= warm_up);
+            }
+            // A validation is no part of the step after it.
+            last = Some(Instant::now());
+            watch.on(&Event::Fit(event));
+        };
+        let result = session.run(None, self.stop, &mut observer);
+        speed.write(&directory)?;
+        match result {
+            Ok(None) => Ok(None),
+            Ok(Some(report)) => {
+                zhat_table::report::write(session.run_directory())?;
+                Ok(Some(Trained { best_step: Some(report.best_step), diverged: None }))
+            }
+            Err(error @ TableError::Diverged { .. }) => {
+                Ok(Some(Trained { best_step: None, diverged: Some(error.to_string()) }))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fills in likelihood and distances; false if it was told to stop.
+    fn evaluate(&self, cell: &mut Cell, config: &FitConfig, watch: &mut dyn Watch) -> Result<bool> {
+        let directory = self.cell_directory(cell.criterion);
+        let run = RunDirectory::open(&directory)?;
+        let (model, card) = load_model(&run, &Device::flex())?;
+        let evaluator = Evaluator::new(&card.model, &model, self.threads)?;
+        let (particles, estimates) = (self.settings.particles, self.settings.estimates);
+        // What training ended with, what an earlier evaluation found, or a new one.
+        let path = directory.join("likelihood.json");
+        let fits =
+            |known: &Likelihood| (known.particles, known.estimates) == (particles, estimates);
+        let results: Option<Results> = read_json(&run.results())?;
+        cell.best_step = results.as_ref().map(|results| results.best_step).or(cell.best_step);
+        let known = results.map(|results| results.test).filter(fits);
+        let known = match known {
+            Some(known) => known,
+            None => match read_json::<Likelihood>(&path)?.filter(fits) {
+                Some(known) => known,
+                None => {
+                    watch.on(&Event::Fit(&fit::Event::Evaluating));
+                    let streams = Streams::new(config.seed).derive("test", 0);
+                    let log_scale = card.standardiser.log_scale();
+                    let test = &self.data.test;
+                    let found =
+                        evaluate(&evaluator, test, log_scale, particles, estimates, &streams)?;
+                    write_json(&path, &found)?;
+                    found
+                }
+            },
+        };
+        cell.likelihood = Some(known);
+        if self.settings.points_of(self.set) > 0 {
+            cell.wasserstein = self.distances(cell.criterion, &evaluator, watch)?;
+            return Ok(cell.wasserstein.is_some());
+        }
+        Ok(true)
+    }
+}
+
+fn has_checkpoint(directory: &Path) -> bool {
+    let ending = |path: &Path| path.extension().is_some_and(|ending| ending == "checkpoint");
+    fs::read_dir(directory.join("checkpoint"))
+        .is_ok_and(|entries| entries.flatten().any(|entry| ending(&entry.path())))
+}
+
+impl Speed {
+    fn read(directory: &Path) -> Result<Self> {
+        Ok(read_json(&directory.join("speed.json"))?.unwrap_or_default())
+    }
+
+    fn write(&self, directory: &Path) -> Result<()> {
+        write_json(&directory.join("speed.json"), self)
+    }
+
+    fn add(&mut self, seconds: f64, is_warm_up: bool) {
+        self.total += seconds;
+        let times = if is_warm_up { &mut self.warm_up } else { &mut self.full };
+        if times.len() < TIMES {
+            times.push(seconds as f32);
+        }
+    }
+
+    /// The medians, or what the plan had timed where no step was taken.
+    fn medians(&self, plan: &Plan, criterion: Criterion) -> StepSeconds {
+        let planned = plan.seconds.get(super::name(criterion)).copied();
+        let planned = planned.unwrap_or(StepSeconds { warm_up: f64::NAN, full: f64::NAN });
+        let median = |times: &[f32], otherwise: f64| {
+            let mut times = times.to_vec();
+            times.sort_by(f32::total_cmp);
+            times.get(times.len() / 2).map_or(otherwise, |&time| f64::from(time))
+        };
+        StepSeconds {
+            warm_up: median(&self.warm_up, planned.warm_up),
+            full: median(&self.full, planned.full),
+        }
+    }
+}

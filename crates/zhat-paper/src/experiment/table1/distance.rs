@@ -1,0 +1,133 @@
+//! The 2-Wasserstein distance between a model and the test rows, estimate by estimate.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use zhat::ar::Evaluator;
+use zhat::evaluate::match_points;
+use zhat::rng::{Stream, Streams};
+use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
+use zhat_table::Result;
+use zhat_table::fit::Criterion;
+
+use super::published::as_published;
+use super::{Bench, Event, Watch, name, read_json, write_json};
+
+/// Independent estimates of a distance; each one draws both the data and the model's points anew.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Distances {
+    /// Points on each side.
+    pub points: usize,
+    /// Particles of SMC from which the model's points are drawn by weight; 0 where there is no model.
+    pub particles: usize,
+    /// The estimates, as true distances in standardised units.
+    pub values: Vec<f64>,
+}
+
+impl Distances {
+    /// Mean and standard error.
+    pub fn summary(&self) -> (f64, f64) {
+        let number = self.values.len() as f64;
+        let mean = self.values.iter().sum::<f64>() / number;
+        let squares: f64 = self.values.iter().map(|value| (value - mean).powi(2)).sum();
+        (mean, (squares / (number - 1.0) / number).sqrt())
+    }
+
+    /// The same on the scale of the authors' program.
+    pub fn as_published(&self) -> (f64, f64) {
+        let (mean, error) = self.summary();
+        (as_published(mean, self.points), as_published(error, self.points))
+    }
+}
+
+impl Bench<'_> {
+    /// The distances of a cell's model; `None` if it was told to stop.
+    pub(super) fn distances(
+        &self,
+        criterion: Criterion,
+        evaluator: &Evaluator,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<Distances>> {
+        let path = self.cell_directory(criterion).join("wasserstein.json");
+        let particles = self.settings.particles;
+        let config = SmcConfig::new(particles)?
+            .with_resampling(Resampling::Systematic)
+            .with_resample_when(ResampleWhen::EveryStage);
+        self.estimates(&path, particles, watch, |streams, repeat, points| {
+            let estimate = evaluator.smc(&config, streams, repeat)?;
+            Ok(estimate.sample(points, &mut streams.stream("draws", repeat, 0)))
+        })
+    }
+
+    /// The distances of validation rows in place of a model's draws: what a perfect model would have.
+    pub(super) fn floor(&self, watch: &mut dyn Watch) -> Result<Option<Distances>> {
+        let path = self.directory.join("wasserstein-of-data.json");
+        self.estimates(&path, 0, watch, |streams, repeat, points| {
+            let mut rng = streams.stream("validation-rows", repeat, 0);
+            Ok(self.draw(&self.data.validation, points, &mut rng))
+        })
+    }
+
+    /// As many estimates as were asked for, each written when it is known; what is known already is not computed again.
+    fn estimates(
+        &self,
+        path: &Path,
+        particles: usize,
+        watch: &mut dyn Watch,
+        mut draw: impl FnMut(&Streams, u64, usize) -> Result<Vec<f32>>,
+    ) -> Result<Option<Distances>> {
+        let points = self.settings.points_of(self.set);
+        let known = read_json::<Distances>(path)?
+            .filter(|known| (known.points, known.particles) == (points, particles));
+        let mut known = known.unwrap_or(Distances { points, particles, values: Vec::new() });
+        // The same test rows for all criteria, and other particles than the likelihood's.
+        let streams = Streams::new(self.settings.seed).derive("wasserstein", 0);
+        let (number, features) = (self.settings.estimates, self.data.columns.len());
+        for repeat in known.values.len()..number {
+            watch.on(&Event::Distance(repeat, number));
+            if self.is_stopped() {
+                return Ok(None);
+            }
+            let repeat = repeat as u64;
+            let drawn = draw(&streams, repeat, points)?;
+            let rows = self.draw(&self.data.test, points, &mut streams.stream("rows", repeat, 0));
+            let matching = match_points(&rows, &drawn, features, |_| !self.is_stopped())?;
+            let Some(matching) = matching else { return Ok(None) };
+            known.values.push(matching.distance);
+            write_json(path, &known)?;
+        }
+        known.values.truncate(number);
+        Ok(Some(known))
+    }
+
+    /// Rows of a part, with replacement as in the paper.
+    fn draw(&self, part: &[f32], number: usize, rng: &mut Stream) -> Vec<f32> {
+        let features = self.data.columns.len();
+        let rows = part.len() / features;
+        let mut drawn = Vec::with_capacity(number * features);
+        for _ in 0..number {
+            drawn.extend_from_slice(&part[rng.index(rows) * features..][..features]);
+        }
+        drawn
+    }
+
+    /// Where a cell is.
+    pub(super) fn cell_directory(&self, criterion: Criterion) -> PathBuf {
+        self.directory.join(name(criterion))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_standard_error_is_that_of_the_mean() {
+        let distances = Distances { points: 200, particles: 1, values: vec![1.0, 2.0, 3.0] };
+        let (mean, error) = distances.summary();
+        assert_eq!(mean, 2.0);
+        assert!((error - 1.0 / 3f64.sqrt()).abs() < 1e-12);
+        // sqrt(200 / 2) = 10.
+        assert_eq!(distances.as_published().0, 20.0);
+    }
+}

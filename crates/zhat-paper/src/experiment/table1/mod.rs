@@ -1,0 +1,290 @@
+//! Table 1: the autoregressive EBM on five data sets, trained by ML-IS, RNCE and SMC-RNCE.
+//!
+//! A cell is a set and a criterion. It is a run of `zhat_table::fit` in a directory of its own, then an evaluation of its
+//! model, so that an interrupted table goes on where it was: in the middle of a cell's training by its checkpoints, in the
+//! middle of its evaluation by the distances that are written one by one.
+//!
+//! All criteria of a set train for the same number of steps, so that the table compares criteria and not their speed.
+
+mod cell;
+mod claims;
+mod distance;
+mod plan;
+mod published;
+mod report;
+
+pub use cell::Cell;
+pub use distance::Distances;
+pub use plan::{Length, Plan, StepSeconds};
+pub use published::{CONTEXT, Published, published};
+pub use report::Table1;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use zhat::ar::Preset;
+use zhat_table::data::benchmark::{Benchmark, PreparedSet};
+use zhat_table::fit::{self, Criterion, FitConfig};
+use zhat_table::run::write_atomically;
+use zhat_table::{Prepared, Result, TableError, prepare};
+
+/// The criteria of the paper's table, in its order.
+pub const CRITERIA: [Criterion; 3] = [Criterion::MlIs, Criterion::Rnce, Criterion::SmcRnce];
+
+/// What decides the table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Settings {
+    /// The sets, in the order of the table.
+    pub datasets: Vec<Benchmark>,
+    /// The criteria, in the order of the table.
+    pub criteria: Vec<Criterion>,
+    /// How long each cell trains.
+    pub length: Length,
+    /// The directory that holds `power`, `gas`, ... as `zhat data prepare` made them.
+    pub data: PathBuf,
+    /// Particles behind an estimate of `log Z`; the paper has 5,000,000.
+    pub particles: usize,
+    /// Number of estimates of each figure; the paper has 10.
+    pub estimates: usize,
+    /// Points of a Wasserstein distance; the paper's number where it is not given, none for 0.
+    pub points: Option<usize>,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// A reduced table of some sets.
+    pub fn new(datasets: Vec<Benchmark>, data: &Path) -> Self {
+        Self {
+            datasets,
+            criteria: CRITERIA.to_vec(),
+            length: Length::default(),
+            data: data.into(),
+            particles: 200_000,
+            estimates: 10,
+            points: None,
+            seed: 0,
+        }
+    }
+
+    /// The settings that a directory's table was made with.
+    pub fn read(out: &Path) -> Result<Self> {
+        read_json(&out.join(SETTINGS))?.ok_or_else(|| TableError::Config {
+            reason: format!("{} holds no table to go on with", out.display()),
+        })
+    }
+
+    fn validate(&self) -> Result<()> {
+        let config = |reason: String| Err(TableError::Config { reason });
+        if self.datasets.is_empty() || self.criteria.is_empty() {
+            return config("a table needs at least one set and one criterion".into());
+        }
+        if self.estimates < 2 {
+            return config("at least 2 estimates are needed, for an error bar".into());
+        }
+        if self.particles == 0 || self.points == Some(1) {
+            return config("particles and points must be at least 2".into());
+        }
+        self.length.validate()
+    }
+
+    /// An error if the directory's table has other steps or another seed: its cells would not be of one kind.
+    fn check_against(&self, out: &Path) -> Result<()> {
+        let Some(before) = read_json::<Self>(&out.join(SETTINGS))? else { return Ok(()) };
+        if (before.length, before.seed) == (self.length, self.seed) {
+            return Ok(());
+        }
+        Err(TableError::Config {
+            reason: format!(
+                "the table in {} was begun with {:?} and seed {}, which cannot be changed; give another --out",
+                out.display(),
+                before.length,
+                before.seed
+            ),
+        })
+    }
+
+    /// Where a set is: a directory of its name, or the directory itself.
+    fn data_of(&self, set: Benchmark) -> Result<PathBuf> {
+        let own = self.data.join(set.name());
+        let found = [own.clone(), self.data.clone()]
+            .into_iter()
+            .find(|directory| PreparedSet::read_meta(directory).is_ok_and(|meta| meta.set == set));
+        let directory = found.ok_or_else(|| TableError::Config {
+            reason: format!(
+                "{set} is not in {}. Make it with `zhat data prepare {set} SOURCE --out {}`, where SOURCE is {}",
+                self.data.display(),
+                own.display(),
+                set.sources()
+            ),
+        })?;
+        std::path::absolute(&directory).map_err(|source| TableError::Io { path: directory, source })
+    }
+
+    /// Points of the distance for a set.
+    fn points_of(&self, set: Benchmark) -> usize {
+        self.points.unwrap_or_else(|| published::points(set))
+    }
+}
+
+/// The paper's networks and training for a set.
+pub fn preset(set: Benchmark) -> Preset {
+    match set {
+        Benchmark::Power => Preset::Power,
+        Benchmark::Gas => Preset::Gas,
+        Benchmark::Hepmass => Preset::Hepmass,
+        Benchmark::Miniboone => Preset::Miniboone,
+        Benchmark::Bsds300 => Preset::Bsds300,
+    }
+}
+
+/// The name of a criterion that a user types.
+pub fn name(criterion: Criterion) -> &'static str {
+    match criterion {
+        Criterion::MlIs => "ml-is",
+        Criterion::Rnce => "rnce",
+        Criterion::SmcRnce => "smc-rnce",
+        Criterion::SmcRnceTrajectory => "smc-rnce-trajectory",
+        Criterion::QOnly => "q-only",
+    }
+}
+
+/// The criterion of a name.
+pub fn criterion(text: &str) -> Result<Criterion> {
+    let all = [CRITERIA.as_slice(), &[Criterion::SmcRnceTrajectory, Criterion::QOnly]].concat();
+    all.into_iter().find(|&criterion| name(criterion) == text.trim()).ok_or_else(|| {
+        let names = Criterion::NAMES.join(", ");
+        TableError::Config { reason: format!("there is no criterion {text}; there are {names}") }
+    })
+}
+
+/// What someone who watches is told.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The steps of a set are timed, to find how many fit into a budget.
+    Timing(Benchmark),
+    /// The training of a cell begins or goes on.
+    Training {
+        /// The set.
+        set: Benchmark,
+        /// The criterion.
+        criterion: Criterion,
+        /// Steps taken before.
+        from: u64,
+        /// All of them.
+        steps: u64,
+    },
+    /// What a fit tells.
+    Fit(&'a fit::Event<'a>),
+    /// Distances that are known, of how many.
+    Distance(usize, usize),
+    /// A cell is done.
+    Done(&'a Cell),
+}
+
+/// Someone who watches.
+pub trait Watch {
+    /// Called as things happen.
+    fn on(&mut self, event: &Event);
+}
+
+impl<F: FnMut(&Event)> Watch for F {
+    fn on(&mut self, event: &Event) {
+        self(event);
+    }
+}
+
+const SETTINGS: &str = "settings.json";
+
+/// Makes the table, or goes on with it; what is done is not done again.
+///
+/// After every cell the table so far is written to `out`. A stop is noticed at the next step.
+pub fn run(
+    settings: &Settings,
+    out: &Path,
+    threads: usize,
+    stop: &AtomicBool,
+    watch: &mut dyn Watch,
+) -> Result<Table1> {
+    settings.validate()?;
+    settings.check_against(out)?;
+    let sources = settings
+        .datasets
+        .iter()
+        .map(|&set| Ok((set, settings.data_of(set)?)))
+        .collect::<Result<Vec<_>>>()?;
+    fs::create_dir_all(out).map_err(|source| TableError::Io { path: out.into(), source })?;
+    write_json(&out.join(SETTINGS), settings)?;
+    let mut table = Table1::new(settings, threads);
+    for (set, source) in sources {
+        let data = prepare(&FitConfig::preset(preset(set), &source.to_string_lossy()))?;
+        table.differences.insert(set.name().into(), data.notes.clone());
+        let directory = out.join(set.name());
+        let bench = Bench { settings, set, source, data: &data, directory, threads, stop };
+        let Some(plan) = bench.plan(watch)? else {
+            return finish(table, out, true);
+        };
+        for &criterion in &settings.criteria {
+            let Some(cell) = bench.cell(criterion, &plan, watch)? else {
+                return finish(table, out, true);
+            };
+            watch.on(&Event::Done(&cell));
+            table.cells.push(cell);
+            table.write(out)?;
+        }
+        if settings.points_of(set) > 0 {
+            let Some(floor) = bench.floor(watch)? else {
+                return finish(table, out, true);
+            };
+            table.floors.insert(set.name().into(), floor);
+        }
+    }
+    finish(table, out, false)
+}
+
+fn finish(mut table: Table1, out: &Path, interrupted: bool) -> Result<Table1> {
+    table.interrupted = interrupted;
+    if !table.cells.is_empty() {
+        table.write(out)?;
+    }
+    Ok(table)
+}
+
+/// A set, its data, and where its cells go.
+struct Bench<'a> {
+    settings: &'a Settings,
+    set: Benchmark,
+    source: PathBuf,
+    data: &'a Prepared,
+    directory: PathBuf,
+    threads: usize,
+    stop: &'a AtomicBool,
+}
+
+impl Bench<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What a file holds; `None` where there is no file.
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(TableError::Io { path: path.into(), source }),
+    };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| TableError::Model {
+        path: path.into(),
+        reason: format!("{error}. Remove the file to have it made again"),
+    })
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let json = serde_json::to_vec_pretty(value).expect("plain data");
+    write_atomically(path, &json)
+}

@@ -1,0 +1,263 @@
+//! How many steps a cell has: the paper's, a number, or as many as fit into a time.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Instant;
+
+use burn::optim::{AdamConfig, ModuleOptimizer};
+use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
+use zhat::ar::{ArCriterion, ArEbm, ArStep, ArTrainingConfig};
+use zhat::rng::Streams;
+use zhat_table::fit::{Criterion, FitConfig};
+use zhat_table::{Result, TableError};
+
+use super::{Bench, Event, Watch, name, preset, read_json, write_json};
+
+/// How long each cell trains.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Length {
+    /// The paper's iterations.
+    Full,
+    /// This many steps, warm-up included.
+    Steps(u64),
+    /// As many steps as take so many seconds for the slowest criterion.
+    Budget(f64),
+}
+
+impl Default for Length {
+    fn default() -> Self {
+        Length::Budget(1200.0)
+    }
+}
+
+impl Length {
+    pub(super) fn validate(&self) -> Result<()> {
+        let is_possible = match self {
+            Length::Full => true,
+            Length::Steps(steps) => *steps > 0,
+            Length::Budget(seconds) => seconds.is_finite() && *seconds > 0.0,
+        };
+        let reason = format!("a cell cannot train for {self:?}");
+        if is_possible { Ok(()) } else { Err(TableError::Config { reason }) }
+    }
+}
+
+/// Median seconds of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StepSeconds {
+    /// In the warm-up, which trains the proposal alone.
+    pub warm_up: f64,
+    /// After it.
+    pub full: f64,
+}
+
+/// The steps of all cells of a set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Steps, warm-up included.
+    pub steps: u64,
+    /// Steps of the warm-up.
+    pub warm_up: u64,
+    /// What the steps took when they were timed for a budget, by criterion.
+    pub seconds: BTreeMap<String, StepSeconds>,
+}
+
+/// In a reduced run the warm-up has a tenth of the time, or half of a given number of steps; never more than in the paper.
+///
+/// The paper's own share (5,000 of up to a million steps) of a thousand steps is five, which would leave the proposal at its
+/// start values. A step of the warm-up is about 25 times cheaper than one after it. The learning rate stays as it is until
+/// the warm-up ends, and then falls to zero along the cosine, as it does (but for half a percent) in the paper.
+const WARM_UP_SHARE_OF_TIME: f64 = 0.1;
+const WARM_UP_SHARE_OF_STEPS: f64 = 0.5;
+
+/// Validations and checkpoints of a reduced run.
+const VALIDATIONS: u64 = 25;
+
+impl Plan {
+    fn new(
+        length: Length,
+        paper: &ArTrainingConfig,
+        seconds: BTreeMap<String, StepSeconds>,
+    ) -> Self {
+        let (most, longest) = (paper.iterations as u64, paper.warm_up as u64);
+        let (steps, warm_up) = match length {
+            Length::Full => (most, longest),
+            Length::Steps(steps) => {
+                (steps, ((WARM_UP_SHARE_OF_STEPS * steps as f64) as u64).min(longest))
+            }
+            Length::Budget(budget) => {
+                let slowest =
+                    |of: fn(&StepSeconds) -> f64| seconds.values().map(of).fold(0.0, f64::max);
+                let (cheap, full) = (slowest(|s| s.warm_up), slowest(|s| s.full));
+                let warm_up = ((WARM_UP_SHARE_OF_TIME * budget / cheap) as u64).min(longest);
+                let after = ((budget - warm_up as f64 * cheap) / full) as u64;
+                ((warm_up + after.max(1)).min(most), warm_up)
+            }
+        };
+        Self { steps, warm_up, seconds }
+    }
+}
+
+impl Bench<'_> {
+    /// The plan of the set, made anew or as it was; `None` if it was told to stop.
+    pub(super) fn plan(&self, watch: &mut dyn Watch) -> Result<Option<Plan>> {
+        let path = self.directory.join("plan.json");
+        if let Some(plan) = read_json(&path)? {
+            return Ok(Some(plan));
+        }
+        let mut seconds = BTreeMap::new();
+        if matches!(self.settings.length, Length::Budget(_)) {
+            watch.on(&Event::Timing(self.set));
+            let Some(timed) = self.time()? else { return Ok(None) };
+            seconds = timed;
+        }
+        let plan = Plan::new(self.settings.length, &preset(self.set).training(), seconds);
+        fs::create_dir_all(&self.directory)
+            .map_err(|source| TableError::Io { path: self.directory.clone(), source })?;
+        write_json(&path, &plan)?;
+        Ok(Some(plan))
+    }
+
+    /// The configuration of a cell.
+    pub(super) fn config(&self, criterion: Criterion, plan: &Plan) -> FitConfig {
+        let mut config = FitConfig::preset(preset(self.set), &self.source.to_string_lossy());
+        config.seed = self.settings.seed;
+        config.evaluation.particles = self.settings.particles;
+        config.evaluation.estimates = self.settings.estimates;
+        let validation = self.data.validation.len() / self.data.columns.len();
+        let training = &mut config.training;
+        training.criterion = criterion;
+        training.steps = plan.steps;
+        training.warm_up = plan.warm_up;
+        // The paper uses a tenth of the validation part, and all of it where it is small.
+        training.validation_rows = if validation < 20_000 { 0 } else { validation / 10 };
+        if self.settings.length != Length::Full {
+            training.hold = plan.warm_up;
+            training.validation_every = (plan.steps / VALIDATIONS).max(1);
+            training.checkpoint_every = training.validation_every;
+            training.log_every = (plan.steps / 200).max(1);
+        }
+        config
+    }
+
+    /// Seconds of a step by criterion, as the median of a few; `None` if it was told to stop.
+    ///
+    /// The criteria take turns, so that a machine that is busy for a moment does not slow down one of them alone.
+    fn time(&self) -> Result<Option<BTreeMap<String, StepSeconds>>> {
+        let criteria = &self.settings.criteria;
+        let mut timers =
+            criteria.iter().map(|&criterion| self.timer(criterion)).collect::<Result<Vec<_>>>()?;
+        for round in 0..UNTIMED + TIMED {
+            for timer in &mut timers {
+                if self.is_stopped() {
+                    return Ok(None);
+                }
+                timer.step(self, round)?;
+            }
+        }
+        let names = criteria.iter().map(|&criterion| name(criterion).to_string());
+        Ok(Some(names.zip(timers.iter_mut().map(Timer::medians)).collect()))
+    }
+
+    fn timer(&self, criterion: Criterion) -> Result<Timer> {
+        let any = Plan { steps: 1, warm_up: 0, seconds: BTreeMap::new() };
+        let config = self.config(criterion, &any);
+        let shape = config.shape(self.data.columns.len());
+        let streams = Streams::new(config.seed);
+        Ok(Timer {
+            model: shape.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?,
+            step: ArStep::new(&shape, &config.step(), self.threads)?,
+            optimiser: AdamConfig::new().with_epsilon(1e-8).init(),
+            streams,
+            config,
+            seconds: [Vec::new(), Vec::new()],
+        })
+    }
+}
+
+/// A model that trains only to see how long a step takes.
+struct Timer {
+    config: FitConfig,
+    streams: Streams,
+    model: ArEbm,
+    step: ArStep,
+    optimiser: ModuleOptimizer,
+    /// Seconds of the steps in the warm-up and after it.
+    seconds: [Vec<f64>; 2],
+}
+
+/// Rounds before the timed ones, and those.
+const UNTIMED: usize = 2;
+const TIMED: usize = 9;
+
+impl Timer {
+    /// One step of the warm-up and one after it.
+    fn step(&mut self, bench: &Bench, round: usize) -> Result<()> {
+        let training = &self.config.training;
+        let features = bench.data.columns.len();
+        let rows = training.batch.min(bench.data.train.len() / features);
+        let x = &bench.data.train[..rows * features];
+        let criteria = [ArCriterion::QOnly, training.criterion.for_step()];
+        for (criterion, seconds) in criteria.into_iter().zip(&mut self.seconds) {
+            self.step.settings_mut().criterion = criterion;
+            let start = Instant::now();
+            let clip = Some(training.max_gradient_norm);
+            let (gradients, _) =
+                self.step.gradient(&self.model, x, &self.streams, round as u64, clip)?;
+            self.model = self.optimiser.step(training.learning_rate, self.model.clone(), gradients);
+            if round >= UNTIMED {
+                seconds.push(start.elapsed().as_secs_f64());
+            }
+        }
+        Ok(())
+    }
+
+    fn medians(&mut self) -> StepSeconds {
+        let [warm_up, full] = self.seconds.each_mut().map(|seconds| {
+            seconds.sort_by(f64::total_cmp);
+            seconds[TIMED / 2]
+        });
+        StepSeconds { warm_up, full }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(length: Length, full: f64) -> Plan {
+        let seconds = BTreeMap::from([
+            ("rnce".to_string(), StepSeconds { warm_up: full / 25.0, full }),
+            ("ml-is".to_string(), StepSeconds { warm_up: full / 30.0, full: full / 2.0 }),
+        ]);
+        let training =
+            super::super::preset(zhat_table::data::benchmark::Benchmark::Power).training();
+        Plan::new(length, &training, seconds)
+    }
+
+    fn cost(plan: &Plan) -> f64 {
+        let slowest = plan.seconds["rnce"];
+        plan.warm_up as f64 * slowest.warm_up + (plan.steps - plan.warm_up) as f64 * slowest.full
+    }
+
+    #[test]
+    fn a_budget_is_filled_by_the_slowest_criterion() {
+        for (budget, full) in [(1200.0, 0.5), (1200.0, 0.02), (36_000.0, 0.5), (3.0, 0.5)] {
+            let plan = plan(Length::Budget(budget), full);
+            assert!((cost(&plan) - budget).abs() <= 1.5 * full, "{budget} s: {plan:?}");
+            assert!(plan.warm_up <= 5000 && plan.warm_up < plan.steps);
+            assert!(plan.warm_up as f64 * plan.seconds["rnce"].warm_up <= 0.1 * budget);
+        }
+    }
+
+    #[test]
+    fn nothing_is_longer_than_the_paper() {
+        assert_eq!(plan(Length::Budget(1e9), 0.5).steps, 1_000_000);
+        let full = plan(Length::Full, 0.5);
+        assert_eq!((full.steps, full.warm_up), (1_000_000, 5000));
+        let few = plan(Length::Steps(1000), 0.5);
+        assert_eq!((few.steps, few.warm_up), (1000, 500));
+    }
+}

@@ -1,0 +1,445 @@
+//! The table as files: `results.json`, `table1.csv`, `table1.txt`, a figure and a page.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+use zhat_report::figure::{Colour, Figure, Panel, Scale, Series, Stroke};
+use zhat_report::page::Page;
+use zhat_report::{Align, Claim, Table, export};
+use zhat_table::Result;
+use zhat_table::data::benchmark::Benchmark;
+use zhat_table::fit::{Criterion, MetricsRecord};
+
+use super::claims::{claims, label, title};
+use super::published::{CONTEXT, points, published, true_distance};
+use super::{Cell, Distances, Length, Settings, name, write_json};
+
+/// The table so far.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Table1 {
+    /// `table1`.
+    pub experiment: String,
+    /// Version of zhat.
+    pub version: String,
+    /// What decided it.
+    pub settings: Settings,
+    /// Number of threads.
+    pub threads: usize,
+    /// Whether the user stopped it before its last cell.
+    pub interrupted: bool,
+    /// Where a set is not the paper's, by set.
+    pub differences: BTreeMap<String, Vec<String>>,
+    /// The cells, set by set.
+    pub cells: Vec<Cell>,
+    /// Distances between test and validation rows, by set: what a perfect model would have.
+    pub floors: BTreeMap<String, Distances>,
+}
+
+impl Table1 {
+    pub(super) fn new(settings: &Settings, threads: usize) -> Self {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            experiment: "table1".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            settings: settings.clone(),
+            threads: if threads == 0 { cores() } else { threads },
+            interrupted: false,
+            differences: BTreeMap::new(),
+            cells: Vec::new(),
+            floors: BTreeMap::new(),
+        }
+    }
+
+    /// The paper's statements about the order of the criteria, and what was found.
+    pub fn claims(&self) -> Vec<Claim> {
+        claims(&self.cells)
+    }
+
+    /// Test log-likelihoods beside the paper's.
+    pub fn likelihoods(&self) -> Table {
+        let mut table = Table::new([
+            ("set (D)", Align::Left),
+            ("criterion", Align::Left),
+            ("log-likelihood", Align::Right),
+            ("± log Z", Align::Right),
+            ("± test rows", Align::Right),
+            ("the paper's", Align::Right),
+            ("± log Z", Align::Right),
+            ("proposal alone", Align::Right),
+            ("smallest ESS", Align::Right),
+        ]);
+        for cell in &self.cells {
+            let ours = match &cell.likelihood {
+                Some(found) => {
+                    [digits(found.log_likelihood), digits(found.se_log_z), digits(found.se_test)]
+                }
+                None => ["diverged".into(), String::new(), String::new()],
+            };
+            let paper = published(cell.dataset, cell.criterion).map(|paper| paper.log_likelihood);
+            let [proposal, ess] = cell.likelihood.as_ref().map_or_else(Default::default, |found| {
+                [
+                    digits(found.proposal_log_likelihood),
+                    format!("{:.1} %", 100.0 * found.smallest_ess),
+                ]
+            });
+            let [figure, error] = pair(paper);
+            let [title, label] = names(cell);
+            let [ours, log_z, rows] = ours;
+            table.row([title, label, ours, log_z, rows, figure, error, proposal, ess]);
+        }
+        table
+    }
+
+    /// 2-Wasserstein distances beside the paper's, on both scales.
+    pub fn distances(&self) -> Table {
+        let mut table = Table::new([
+            ("set (D)", Align::Left),
+            ("criterion", Align::Left),
+            ("points", Align::Right),
+            ("W2", Align::Right),
+            ("±", Align::Right),
+            ("the paper's W2", Align::Right),
+            ("published scale", Align::Right),
+            ("±", Align::Right),
+            ("the paper's", Align::Right),
+            ("±", Align::Right),
+        ]);
+        for (index, cell) in self.cells.iter().enumerate() {
+            let paper = published(cell.dataset, cell.criterion).map(|paper| paper.wasserstein);
+            let [title, label] = names(cell);
+            table.row(distance_row(title, label, cell.wasserstein.as_ref(), paper, cell.dataset));
+            let is_last = self.cells.get(index + 1).is_none_or(|next| next.dataset != cell.dataset);
+            if let Some(floor) = self.floors.get(cell.dataset.name()).filter(|_| is_last) {
+                let title = self::title(cell.dataset);
+                let row =
+                    distance_row(title, "validation rows".into(), Some(floor), None, cell.dataset);
+                table.row(row);
+            }
+        }
+        table
+    }
+
+    /// How much training each cell had, and what the paper's would take here.
+    pub fn scale(&self) -> Table {
+        let mut table = Table::new([
+            ("set (D)", Align::Left),
+            ("criterion", Align::Left),
+            ("steps", Align::Right),
+            ("of them warm-up", Align::Right),
+            ("the paper's", Align::Right),
+            ("share", Align::Right),
+            ("seconds a step", Align::Right),
+            ("minutes", Align::Right),
+            ("hours for --full", Align::Right),
+        ]);
+        for cell in &self.cells {
+            let [title, label] = names(cell);
+            table.row([
+                title,
+                label,
+                cell.steps.to_string(),
+                cell.warm_up.to_string(),
+                cell.paper_steps.to_string(),
+                format!("{:.3} %", 100.0 * cell.steps as f64 / cell.paper_steps as f64),
+                format!("{:.3}", cell.step_seconds.full),
+                format!("{:.1}", cell.training_seconds / 60.0),
+                format!("{:.0}", cell.full_hours),
+            ]);
+        }
+        table
+    }
+
+    /// Published likelihoods of other methods on the table's sets.
+    pub fn context(&self) -> Table {
+        let sets: Vec<Benchmark> = Benchmark::ALL
+            .into_iter()
+            .filter(|set| self.cells.iter().any(|cell| cell.dataset == *set))
+            .collect();
+        let headers = [("method".to_string(), Align::Left), ("from".to_string(), Align::Left)];
+        let of_sets = sets.iter().map(|&set| (title(set), Align::Right));
+        let mut table = Table::new(headers.into_iter().chain(of_sets));
+        for (method, from, figures) in CONTEXT {
+            let of_set = |set: &Benchmark| {
+                let index = Benchmark::ALL.iter().position(|other| other == set);
+                format!("{:.2}", figures[index.expect("one of all sets")])
+            };
+            let row = [method.to_string(), from.to_string()];
+            table.row(row.into_iter().chain(sets.iter().map(of_set)));
+        }
+        table
+    }
+
+    /// What a reader must know of the table's size.
+    pub fn notices(&self) -> Vec<String> {
+        let mut notices = Vec::new();
+        if self.interrupted {
+            notices.push("Interrupted: some cells are missing. Go on with --resume.".into());
+        }
+        if self.settings.length != Length::Full
+            && let Some(cell) = self.cells.first()
+        {
+            let largest = self.cells.iter().map(|cell| cell.steps as f64 / cell.paper_steps as f64);
+            let hours: f64 = self.cells.iter().map(|cell| cell.full_hours).sum();
+            notices.push(format!(
+                "A reduced table: at most {:.3} % of the paper's steps ({} of {} for {}). The order of the criteria can be \
+                 compared, the figures themselves cannot. The paper's steps would take {hours:.0} hours here (--full).",
+                100.0 * largest.fold(0.0, f64::max),
+                cell.steps,
+                cell.paper_steps,
+                title(cell.dataset),
+            ));
+        }
+        for (set, differences) in &self.differences {
+            if !differences.is_empty() {
+                notices.push(format!("{set} is not the paper's set: {}.", differences.join("; ")));
+            }
+        }
+        for cell in &self.cells {
+            if let Some(found) = &cell.likelihood
+                && (found.smallest_ess * found.particles as f64) < 100.0
+            {
+                notices.push(format!(
+                    "{} by {}: at one stage only {:.0} of {} particles count, so log Z is likely too low and the \
+                     likelihood too high.",
+                    title(cell.dataset),
+                    label(cell.criterion),
+                    found.smallest_ess * found.particles as f64,
+                    found.particles
+                ));
+            }
+        }
+        notices
+    }
+
+    /// Writes all files.
+    pub(super) fn write(&self, out: &Path) -> Result<()> {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            #[serde(flatten)]
+            table: &'a Table1,
+            claims: Vec<Claim>,
+        }
+        write_json(&out.join("results.json"), &Document { table: self, claims: self.claims() })?;
+        export::write_atomically(&out.join("table1.csv"), self.csv().as_bytes())?;
+        export::write_atomically(&out.join("table1.txt"), self.to_string().as_bytes())?;
+        let figure = self.figure(out);
+        export::figure::write(out, "validation", &figure)?;
+        export::page::write(&out.join("report.html"), &self.page(&figure)?)?;
+        Ok(())
+    }
+
+    fn page(&self, figure: &Figure) -> Result<Page> {
+        let sets: Vec<String> = self.settings.datasets.iter().map(|&set| title(set)).collect();
+        let mut page = Page::new("Table 1: the autoregressive EBM by ML-IS, RNCE and SMC-RNCE").lead(format!(
+            "{}: the paper's networks and settings, trained by each criterion for the same number of steps.",
+            sets.join(", ")
+        ));
+        for notice in self.notices() {
+            page = page.notice(&notice);
+        }
+        page = page.section("Claims").claims(&self.claims());
+        page = page.section("Likelihood").table(
+            "Test log-likelihood in nats a row, in standardised units, with log Z by SMC. The paper's error is that of log Z \
+             over ten estimates; the error over the test rows is given beside it, and belongs to the paper's figures too.",
+            &self.likelihoods(),
+        );
+        page = page.figure(
+            figure,
+            "Log-likelihood of the validation rows while training: the model (solid) and its proposal (dotted).",
+        )?;
+        page = page.section("Wasserstein distance").table(
+            "2-Wasserstein distance between draws of the model and test rows. The authors' program divides by 2 where it \
+             should divide by the number of points n, so the published figures are sqrt(n/2) too large; both scales are \
+             given. Distances of different n cannot be compared. The last row of a set has rows of the validation part in \
+             place of a model's draws: what a perfect model would have.",
+            &self.distances(),
+        );
+        page = page.section("Scale").table(
+            "Steps of each cell, and what the paper's number would take on this machine, as busy as it was, by the median \
+             time of a step.",
+            &self.scale(),
+        );
+        page = page.section("Other methods").table(
+            "Published test log-likelihoods on the same sets, for context.",
+            &self.context(),
+        );
+        let footer = format!("zhat {}, {} threads", self.version, self.threads);
+        Ok(page.footer(footer))
+    }
+
+    /// Validation curves, a panel a set.
+    fn figure(&self, out: &Path) -> Figure {
+        let mut panels = Vec::new();
+        for set in Benchmark::ALL {
+            let cells: Vec<&Cell> = self.cells.iter().filter(|cell| cell.dataset == set).collect();
+            if cells.is_empty() {
+                continue;
+            }
+            let curves: Vec<Curves> = cells.iter().map(|cell| Curves::read(out, cell)).collect();
+            let (low, high) = limits(&curves);
+            let mut panel = Panel::new(title(set))
+                .x("step", Scale::Linear)
+                .y("validation log-likelihood", Scale::Linear)
+                .y_limits(low, high);
+            for (cell, curves) in cells.iter().zip(curves) {
+                let colour = colour(cell.criterion);
+                panel = panel.series(Series::line(label(cell.criterion), colour, curves.model));
+                panel = panel
+                    .series(Series::line("", colour, curves.proposal).with_stroke(Stroke::Dotted));
+            }
+            panels.push(panel);
+        }
+        let figure = Figure::new(panels).with_panel_size(520.0, 340.0);
+        figure.with_columns(2)
+    }
+
+    /// One line a cell.
+    fn csv(&self) -> String {
+        let mut text = String::from(
+            "dataset,criterion,steps,paper_steps,log_likelihood,se_log_z,se_test,proposal_log_likelihood,\
+             paper_log_likelihood,paper_se_log_z,points,wasserstein,se_wasserstein,wasserstein_as_published,\
+             paper_wasserstein,paper_se_wasserstein,seconds_per_step,full_hours\n",
+        );
+        for cell in &self.cells {
+            let paper = published(cell.dataset, cell.criterion);
+            let likelihood = cell.likelihood.as_ref();
+            let distances = cell.wasserstein.as_ref();
+            let numbers = [
+                likelihood.map(|found| found.log_likelihood),
+                likelihood.map(|found| found.se_log_z),
+                likelihood.map(|found| found.se_test),
+                likelihood.map(|found| found.proposal_log_likelihood),
+                paper.map(|paper| paper.log_likelihood.0),
+                paper.map(|paper| paper.log_likelihood.1),
+                distances.map(|found| found.points as f64),
+                distances.map(|found| found.summary().0),
+                distances.map(|found| found.summary().1),
+                distances.map(|found| found.as_published().0),
+                paper.map(|paper| paper.wasserstein.0),
+                paper.map(|paper| paper.wasserstein.1),
+                Some(cell.step_seconds.full),
+                Some(cell.full_hours),
+            ];
+            let numbers = numbers.map(|number| number.map_or_else(String::new, |n| n.to_string()));
+            text += &format!(
+                "{},{},{},{},{}\n",
+                cell.dataset,
+                name(cell.criterion),
+                cell.steps,
+                cell.paper_steps,
+                numbers.join(",")
+            );
+        }
+        text
+    }
+}
+
+impl std::fmt::Display for Table1 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (caption, table) in [
+            ("Test log-likelihood, nats a row in standardised units", self.likelihoods()),
+            ("2-Wasserstein distance", self.distances()),
+            ("Training", self.scale()),
+            ("Published log-likelihoods of other methods", self.context()),
+        ] {
+            let text = table.to_string();
+            writeln!(f, "{caption}\n\n{text}")?;
+        }
+        for claim in self.claims() {
+            let verdict = if claim.holds { "holds" } else { "does not hold" };
+            writeln!(f, "{verdict}: {}\n  {}", claim.claim, claim.measured)?;
+        }
+        for notice in self.notices() {
+            writeln!(f, "\n{notice}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The validation curves of a cell.
+struct Curves {
+    model: Vec<(f64, f64)>,
+    proposal: Vec<(f64, f64)>,
+}
+
+impl Curves {
+    /// What there is of them; a figure is no reason to fail.
+    fn read(out: &Path, cell: &Cell) -> Self {
+        let path = out.join(cell.dataset.name()).join(name(cell.criterion)).join("metrics.jsonl");
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let lines: Vec<MetricsRecord> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let points = |value: fn(&MetricsRecord) -> Option<f64>| -> Vec<(f64, f64)> {
+            lines.iter().filter_map(|line| Some((line.step as f64, value(line)?))).collect()
+        };
+        // In the warm-up the energy is untrained.
+        let mut model = points(|line| line.validation);
+        model.retain(|&(step, _)| step > cell.warm_up as f64);
+        Self { model, proposal: points(|line| line.validation_proposal) }
+    }
+}
+
+/// From the worst of the later half of the proposals' curves to the best of all, so that a collapse does not hide the rest.
+fn limits(curves: &[Curves]) -> (f64, f64) {
+    let all = || curves.iter().flat_map(|curves| curves.model.iter().chain(&curves.proposal));
+    let high =
+        all().map(|point| point.1).filter(|y| y.is_finite()).fold(f64::NEG_INFINITY, f64::max);
+    let late = curves.iter().flat_map(|curves| {
+        let number = curves.proposal.len();
+        curves.proposal.iter().skip(number / 2)
+    });
+    let low = late.map(|point| point.1).filter(|y| y.is_finite()).fold(f64::INFINITY, f64::min);
+    let (low, high) = if low <= high { (low, high) } else { (-1.0, 1.0) };
+    let margin = (high - low).max(0.5);
+    (low - 1.5 * margin, high + 0.15 * margin)
+}
+
+fn colour(criterion: Criterion) -> Colour {
+    match criterion {
+        Criterion::MlIs => Colour::VERMILION,
+        Criterion::Rnce => Colour::BLUE,
+        Criterion::SmcRnce => Colour::INK,
+        Criterion::SmcRnceTrajectory => Colour::SKY,
+        Criterion::QOnly => Colour::GREY,
+    }
+}
+
+fn names(cell: &Cell) -> [String; 2] {
+    [title(cell.dataset), label(cell.criterion).to_string()]
+}
+
+fn distance_row(
+    title: String,
+    label: String,
+    found: Option<&Distances>,
+    paper: Option<(f64, f64)>,
+    set: Benchmark,
+) -> [String; 10] {
+    let corrected = paper.map(|(figure, _)| digits(true_distance(figure, points(set))));
+    let [figure, error] = pair(paper);
+    let [ours, ours_error] = pair(found.map(Distances::summary));
+    let [scaled, scaled_error] = pair(found.map(Distances::as_published));
+    let number = found.map_or_else(String::new, |found| found.points.to_string());
+    let corrected = corrected.unwrap_or_else(|| "–".into());
+    [title, label, number, ours, ours_error, corrected, scaled, scaled_error, figure, error]
+}
+
+/// A figure and its error, or dashes.
+fn pair(figure: Option<(f64, f64)>) -> [String; 2] {
+    figure.map_or_else(
+        || ["–".into(), String::new()],
+        |(figure, error)| [digits(figure), digits(error)],
+    )
+}
+
+/// Enough digits for a table: four below 10, fewer above.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        size if size < 0.001 && size > 0.0 => format!("{value:.5}"),
+        size if size < 10.0 => format!("{value:.4}"),
+        size if size < 1000.0 => format!("{value:.2}"),
+        _ => format!("{value:.1}"),
+    }
+}

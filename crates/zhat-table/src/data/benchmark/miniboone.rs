@@ -1,0 +1,75 @@
+//! MINIBOONE: events of the neutrino experiment that are a signal.
+
+use std::path::Path;
+
+use super::rules::{keep, last_tenths, with_rare_minimum};
+use super::{Benchmark, Parts, Steps, source_file, wrong};
+use crate::data::error::{Error, Result};
+use crate::data::gather::Flow;
+use crate::data::options::{Format, ReadOptions};
+use crate::data::read::{Lines, Separator, read};
+use crate::data::table::Table;
+
+const FEATURES: usize = 50;
+
+/// An event whose first feature is below this was not measured (it is -999).
+const NOT_MEASURED: f64 = -100.0;
+
+/// A column whose smallest value occurs more often is dropped.
+const MOST_MINIMA: usize = 5;
+
+pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
+    let path = source_file(source, &["MiniBooNE_PID.txt", "data.npy"], Benchmark::Miniboone)?;
+    let (table, mut done) = match Format::of_name(&path) {
+        Some(Format::Npy) => {
+            let table = read(&path, &ReadOptions::default())?.table;
+            (table, vec!["read the archive's rows, which are cleaned".to_string()])
+        }
+        _ => from_uci(&path, steps)?,
+    };
+    done.push("cut off the last tenth as test and the last tenth of the rest as validation".into());
+    Ok(Parts { split: last_tenths(table), steps: done })
+}
+
+/// The signal events of UCI's text: its first line says how many there are, and they come first.
+fn from_uci(path: &Path, steps: &mut Steps) -> Result<(Table, Vec<String>)> {
+    let mut lines = Lines::open(path)?;
+    lines.advance()?;
+    let mut counts = [0.0; 2];
+    if lines.numbers(Separator::Blanks, &mut counts).is_err() || counts[0].is_nan() {
+        let detail = "line 1 is not two counts, of signal and of background events";
+        return Err(wrong(path, detail, Benchmark::Miniboone));
+    }
+    let signal = counts[0] as usize;
+    let (mut values, mut rows, mut outliers) = (Vec::new(), 0usize, 0usize);
+    let mut numbers = [0.0; FEATURES];
+    steps.each_line(path, lines, |lines| {
+        lines.numbers(Separator::Blanks, &mut numbers)?;
+        if let Some(column) = numbers.iter().position(|number| !number.is_finite()) {
+            let (place, cell) = (lines.place(Some(column)), numbers[column].to_string());
+            return Err(Error::Missing { place, cell });
+        }
+        if numbers[0] < NOT_MEASURED {
+            outliers += 1;
+        } else {
+            values.extend(numbers.map(|number| number as f32));
+        }
+        rows += 1;
+        Ok(if rows == signal { Flow::Full } else { Flow::More })
+    })?;
+    if rows < signal || values.is_empty() {
+        let detail = format!("line 1 promises {signal} signal events, but there are {rows}");
+        return Err(wrong(path, detail, Benchmark::Miniboone));
+    }
+    let names = (0..FEATURES).map(|feature| format!("f{feature}")).collect();
+    let table = Table::new(names, values);
+    let kept = with_rare_minimum(&table, MOST_MINIMA);
+    let dropped = FEATURES - kept.len();
+    let done = vec![
+        format!("read the {signal} signal events and left out {outliers} that were not measured"),
+        format!(
+            "dropped {dropped} columns whose smallest value occurs more than {MOST_MINIMA} times"
+        ),
+    ];
+    Ok((keep(&table, &kept), done))
+}

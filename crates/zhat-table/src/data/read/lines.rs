@@ -1,0 +1,126 @@
+//! The lines of a text file one after the other, decompressed on the way, for files that are not quite tables.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use crate::data::cell::{Cell, shown};
+use crate::data::error::{Error, Place, Result, Unit};
+
+use super::open::Opened;
+use super::{check_path, sniff};
+
+/// What stands between the cells of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Separator {
+    /// One character; two of them have an empty cell between them.
+    Byte(u8),
+    /// Any number of spaces and tabs.
+    Blanks,
+}
+
+/// A text file of which one line is held at a time.
+pub(crate) struct Lines {
+    opened: Opened,
+    reader: BufReader<Box<dyn Read>>,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl Lines {
+    /// Opens a file that is text.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        check_path(path)?;
+        let opened = Opened::new(path)?;
+        opened.format()?;
+        if let Some(found) = sniff::not_text(&opened.head) {
+            return Err(Error::NotText { file: path.into(), found });
+        }
+        let reader = BufReader::with_capacity(1 << 16, opened.stream()?);
+        Ok(Self { opened, reader, line: Vec::new(), number: 0 })
+    }
+
+    /// Goes to the next line that is not blank; false at the end of the file.
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        loop {
+            self.line.clear();
+            let read = self.reader.read_until(b'\n', &mut self.line);
+            let read = read.map_err(|error| self.opened.damaged(self.number as usize, &error))?;
+            if read == 0 {
+                return Ok(false);
+            }
+            self.number += 1;
+            if !self.line.trim_ascii().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The line without the blanks at its ends.
+    pub(crate) fn line(&self) -> &[u8] {
+        self.line.trim_ascii()
+    }
+
+    /// Its cells.
+    pub(crate) fn cells(&self, separator: Separator) -> impl Iterator<Item = &[u8]> {
+        let separates = move |byte: &u8| match separator {
+            Separator::Byte(separator) => *byte == separator,
+            Separator::Blanks => byte.is_ascii_whitespace(),
+        };
+        let line = match separator {
+            // An empty last cell counts, so only the line's end is cut off.
+            Separator::Byte(_) => self.line.trim_ascii_end(),
+            Separator::Blanks => &self.line,
+        };
+        line.split(separates).filter(move |cell| separator != Separator::Blanks || !cell.is_empty())
+    }
+
+    /// Its cells as numbers, of which there must be so many; a missing cell is NaN.
+    pub(crate) fn numbers(&self, separator: Separator, numbers: &mut [f64]) -> Result<()> {
+        let mut found = 0;
+        for cell in self.cells(separator) {
+            if let Some(number) = numbers.get_mut(found) {
+                *number = self.number_of(found, cell)?;
+            }
+            found += 1;
+        }
+        if found == numbers.len() { Ok(()) } else { Err(self.ragged(numbers.len(), found)) }
+    }
+
+    /// A cell as a number; NaN where it is missing.
+    pub(crate) fn number_of(&self, column: usize, cell: &[u8]) -> Result<f64> {
+        match Cell::parse(cell) {
+            Cell::Number(number) => Ok(number),
+            Cell::Missing => Ok(f64::NAN),
+            Cell::Text | Cell::InvalidUtf8 => Err(Error::NotNumeric {
+                place: self.place(Some(column)),
+                cell: shown(cell),
+                advice: "Fetch the file again.".into(),
+            }),
+        }
+    }
+
+    /// The error for a line with too few or too many cells.
+    pub(crate) fn ragged(&self, expected: usize, found: usize) -> Error {
+        Error::WrongSet {
+            file: self.opened.path.clone(),
+            detail: format!("line {} has {found} cells, not {expected}", self.number),
+            advice: "The file may be another one, or the end of it may be missing: fetch it again."
+                .into(),
+        }
+    }
+
+    /// Where the line is.
+    pub(crate) fn place(&self, column: Option<usize>) -> Place {
+        Place {
+            file: self.opened.path.clone(),
+            unit: Unit::Line,
+            number: self.number,
+            column: column.map(|index| (index + 1, super::super::columns::numbered(index))),
+        }
+    }
+
+    /// Bytes of the file that have been read, and all of them.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        (self.opened.bytes_read(), self.opened.length)
+    }
+}
