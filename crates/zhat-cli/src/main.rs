@@ -25,7 +25,7 @@ enum Command {
     Theory(commands::theory::Arguments),
     /// Fit a density to a table
     Fit(commands::fit::Arguments),
-    /// Write the page of a run anew
+    /// Write the page of a run anew, or one that compares several
     Report(commands::report::Arguments),
     /// The built-in sets
     #[command(subcommand)]
