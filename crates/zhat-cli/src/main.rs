@@ -36,7 +36,7 @@ enum Command {
     Impute(commands::impute::Arguments),
     /// Fit several criteria on equal terms
     Compare(commands::compare::Arguments),
-    /// Write the page of a run anew
+    /// Write the page of a run anew, or one that compares several
     Report(commands::report::Arguments),
     /// The built-in sets, and the paper's benchmark sets
     #[command(subcommand)]
