@@ -11,7 +11,7 @@ use zhat_report::{Align, Table, export};
 
 use crate::error::{Result, TableError};
 use crate::fit::{
-    Criterion, Event, FitConfig, FitReport, MetricsRecord, Session, StepSeconds, mean_and_error,
+    Criterion, Event, FitConfig, FitReport, MetricsRecord, Session, StepTimer, mean_and_error,
 };
 use crate::fitted::Fitted;
 use crate::prepare::{Prepared, prepare};
@@ -176,7 +176,11 @@ fn cell(
         // What was timed at the start counts: another timing would make another run.
         (Budget::Seconds(_), Some(run)) => FitConfig::read(&run.config())?.training.steps,
         (Budget::Seconds(seconds), None) => {
-            StepSeconds::measure(&config, data, options.threads)?.steps_within(seconds, share)
+            let mut timer = StepTimer::new(&config, data, options.threads)?;
+            for _ in 0..StepTimer::ROUNDS {
+                timer.round(data)?;
+            }
+            timer.medians().steps_within(seconds, share)
         }
     };
     config.training.warm_up = (share * config.training.steps as f64) as u64;

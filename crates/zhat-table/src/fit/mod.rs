@@ -14,4 +14,4 @@ pub(crate) use evaluation::mean_and_error;
 pub use evaluation::{Likelihood, evaluate, evaluate_with};
 pub use events::{Event, FitReport, MetricsRecord, Observer};
 pub use session::Session;
-pub use timing::StepSeconds;
+pub use timing::{StepSeconds, StepTimer};

@@ -2,20 +2,15 @@
 
 use std::time::Instant;
 
-use burn::optim::AdamConfig;
+use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use zhat::ar::{ArCriterion, ArStep};
+use zhat::ar::{ArCriterion, ArEbm, ArStep};
 use zhat::rng::Streams;
 
 use super::config::FitConfig;
 use crate::error::Result;
 use crate::prepare::Prepared;
-
-/// Steps before the clock counts.
-const UNTIMED: u64 = 3;
-/// Steps whose median is taken.
-const TIMED: usize = 9;
 
 /// Median seconds of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -27,40 +22,77 @@ pub struct StepSeconds {
 }
 
 impl StepSeconds {
-    /// Times a few steps of a configuration, with a model that is thrown away.
-    pub fn measure(config: &FitConfig, data: &Prepared, threads: usize) -> Result<Self> {
-        let features = data.columns.len();
-        let shape = config.shape(features);
-        let streams = Streams::new(config.seed);
-        let mut model =
-            shape.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
-        let mut step = ArStep::new(&shape, &config.step(), threads)?;
-        let mut optimiser = AdamConfig::new().with_epsilon(1e-8).init();
-        let rows = config.training.batch.min(data.train.len() / features);
-        let x = &data.train[..rows * features];
-        let clip = Some(config.training.max_gradient_norm);
-        let mut median = |criterion: ArCriterion| -> Result<f64> {
-            step.settings_mut().criterion = criterion;
-            let mut seconds = Vec::new();
-            for index in 0..UNTIMED + TIMED as u64 {
-                let start = Instant::now();
-                let (gradients, _) = step.gradient(&model, x, &streams, index, clip)?;
-                model = optimiser.step(config.training.learning_rate, model.clone(), gradients);
-                if index >= UNTIMED {
-                    seconds.push(start.elapsed().as_secs_f64());
-                }
-            }
-            seconds.sort_by(f64::total_cmp);
-            Ok(seconds[TIMED / 2])
-        };
-        let warm_up = median(ArCriterion::QOnly)?;
-        Ok(Self { warm_up, full: median(config.training.criterion.for_step())? })
-    }
-
     /// How many steps fit into a time, if this share of them is warm-up; at least one.
     pub fn steps_within(&self, seconds: f64, warm_up_share: f64) -> u64 {
         let step = warm_up_share * self.warm_up + (1.0 - warm_up_share) * self.full;
         ((seconds / step).round() as u64).max(1)
+    }
+}
+
+/// A model that trains only to see how long a step takes.
+pub struct StepTimer {
+    config: FitConfig,
+    streams: Streams,
+    model: ArEbm,
+    step: ArStep,
+    optimiser: ModuleOptimizer,
+    rounds: u64,
+    /// Seconds of the steps in the warm-up and after it.
+    seconds: [Vec<f64>; 2],
+}
+
+impl StepTimer {
+    /// Rounds that do not count, while caches and clocks settle.
+    const UNTIMED: u64 = 2;
+    /// Rounds that make a median.
+    pub const ROUNDS: u64 = Self::UNTIMED + 9;
+
+    /// Nothing is timed yet.
+    pub fn new(config: &FitConfig, data: &Prepared, threads: usize) -> Result<Self> {
+        let shape = config.shape(data.columns.len());
+        let streams = Streams::new(config.seed);
+        Ok(Self {
+            model: shape.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?,
+            step: ArStep::new(&shape, &config.step(), threads)?,
+            optimiser: AdamConfig::new().with_epsilon(1e-8).init(),
+            config: config.clone(),
+            rounds: 0,
+            streams,
+            seconds: [Vec::new(), Vec::new()],
+        })
+    }
+
+    /// One step of the warm-up and one after it. Timers that are compared should take turns, so that a machine that is busy for a
+    /// moment does not slow down one of them alone.
+    pub fn round(&mut self, data: &Prepared) -> Result<()> {
+        let training = &self.config.training;
+        let features = data.columns.len();
+        let rows = training.batch.min(data.train.len() / features);
+        let x = &data.train[..rows * features];
+        let criteria = [ArCriterion::QOnly, training.criterion.for_step()];
+        for (criterion, seconds) in criteria.into_iter().zip(&mut self.seconds) {
+            self.step.settings_mut().criterion = criterion;
+            let start = Instant::now();
+            let clip = Some(training.max_gradient_norm);
+            let (gradients, _) =
+                self.step.gradient(&self.model, x, &self.streams, self.rounds, clip)?;
+            self.model = self.optimiser.step(training.learning_rate, self.model.clone(), gradients);
+            if self.rounds >= Self::UNTIMED {
+                seconds.push(start.elapsed().as_secs_f64());
+            }
+        }
+        self.rounds += 1;
+        Ok(())
+    }
+
+    /// The medians; not a number before [`ROUNDS`](Self::ROUNDS) have begun to count.
+    pub fn medians(&self) -> StepSeconds {
+        let [warm_up, full] = self.seconds.each_ref().map(|seconds| {
+            let mut seconds = seconds.clone();
+            seconds.sort_by(f64::total_cmp);
+            seconds.get(seconds.len() / 2).copied().unwrap_or(f64::NAN)
+        });
+        StepSeconds { warm_up, full }
     }
 }
 

@@ -88,10 +88,9 @@ pub(super) fn title(set: Benchmark) -> String {
 
 #[cfg(test)]
 mod tests {
-    use zhat_table::fit::Likelihood;
+    use zhat_table::fit::{Likelihood, StepSeconds};
 
     use super::*;
-    use crate::experiment::table1::StepSeconds;
 
     fn cell(dataset: Benchmark, criterion: Criterion, found: Option<(f64, f64)>) -> Cell {
         let likelihood = found.map(|(log_likelihood, se_log_z)| Likelihood {
