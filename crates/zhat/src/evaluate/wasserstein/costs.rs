@@ -8,6 +8,8 @@ use crate::ar::simd::{dispatch, multiply_add};
 
 /// Points in a panel: four vector registers of partial sums.
 pub(super) const WIDTH: usize = 32;
+/// Values compared at a time.
+const LANES: usize = 8;
 
 /// Features summed in one go. Rounding grows with the longest sum, so there are two levels of them: a cost of `d` features
 /// is within `(19 + d / 16) 2^-24` of its value, relatively.
@@ -106,7 +108,7 @@ fn scan_row_body<const FMA: bool>(
     costs: &mut [f32],
     minima: &mut [f64],
 ) {
-    let panels = panels.chunks_exact(WIDTH * point.len()).zip(prices.chunks_exact(WIDTH));
+    let panels = panels.chunks_exact(WIDTH * point.len()).zip(prices.as_chunks::<WIDTH>().0);
     let outputs = costs.chunks_exact_mut(WIDTH).zip(minima);
     for ((panel, prices), (costs, minimum)) in panels.zip(outputs) {
         let mut total = [0.0; WIDTH];
@@ -121,7 +123,7 @@ fn scan_row_body<const FMA: bool>(
             total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
         }
         costs.copy_from_slice(&total);
-        *minimum = smallest(total.map(f64::from), prices);
+        *minimum = smallest(&total, prices);
     }
 }
 
@@ -143,7 +145,8 @@ fn lowest_of_row_body<const _FMA: bool>(
     lowest: &mut f64,
 ) {
     *lowest = f64::INFINITY;
-    for (panel, prices) in panels.chunks_exact(WIDTH * point.len()).zip(prices.chunks_exact(WIDTH))
+    for (panel, prices) in
+        panels.chunks_exact(WIDTH * point.len()).zip(prices.as_chunks::<WIDTH>().0)
     {
         let mut total = [0.0; WIDTH];
         for (&value, others) in point.iter().zip(panel.chunks_exact(WIDTH)) {
@@ -152,19 +155,25 @@ fn lowest_of_row_body<const _FMA: bool>(
                 *total += difference * difference;
             }
         }
-        *lowest = lowest.min(smallest(total, prices));
+        *lowest = lowest.min(smallest(&total, prices));
     }
 }
 
 /// The smallest `cost + price` of a panel.
 #[inline(always)]
-fn smallest(costs: [f64; WIDTH], prices: &[f64]) -> f64 {
-    let mut lanes = [f64::INFINITY; 8];
-    for (costs, prices) in costs.chunks_exact(8).zip(prices.chunks_exact(8)) {
-        for ((lane, cost), price) in lanes.iter_mut().zip(costs).zip(prices) {
-            let paid = cost + price;
-            *lane = if paid < *lane { paid } else { *lane };
+fn smallest<T: Copy + Into<f64>>(costs: &[T; WIDTH], prices: &[f64; WIDTH]) -> f64 {
+    let mut lanes = [f64::INFINITY; LANES];
+    for start in (0..WIDTH).step_by(LANES) {
+        for lane in 0..LANES {
+            let paid = costs[start + lane].into() + prices[start + lane];
+            lanes[lane] = if paid < lanes[lane] { paid } else { lanes[lane] };
         }
     }
-    lanes.into_iter().fold(f64::INFINITY, f64::min)
+    for half in [4, 2, 1] {
+        for lane in 0..half {
+            let other = lanes[lane + half];
+            lanes[lane] = if other < lanes[lane] { other } else { lanes[lane] };
+        }
+    }
+    lanes[0]
 }
