@@ -35,5 +35,6 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     let table = error
         .downcast_ref::<zhat_table::TableError>()
         .is_some_and(zhat_table::TableError::is_input);
-    ExitCode::from(if setting || path || table { 2 } else { 1 })
+    let data = error.is::<zhat_table::data::Error>();
+    ExitCode::from(if setting || path || table || data { 2 } else { 1 })
 }

@@ -3,6 +3,7 @@
 mod commands;
 mod exit;
 mod interrupt;
+mod progress;
 
 use std::process::ExitCode;
 
@@ -25,7 +26,17 @@ enum Command {
     Theory(commands::theory::Arguments),
     /// Fit a density to a table
     Fit(commands::fit::Arguments),
-    /// Write the page of a run anew
+    /// The likelihood of a fitted model, and whether it can be trusted
+    Evaluate(commands::evaluate::Arguments),
+    /// The log-density of every row of a table
+    Score(commands::score::Arguments),
+    /// Draw rows from a fitted model
+    Sample(commands::sample::Arguments),
+    /// Fill the missing cells of a table
+    Impute(commands::impute::Arguments),
+    /// Fit several criteria on equal terms
+    Compare(commands::compare::Arguments),
+    /// Write the page of a run anew, or one that compares several
     Report(commands::report::Arguments),
     /// The built-in sets, and the paper's benchmark sets
     #[command(subcommand)]
@@ -48,6 +59,11 @@ fn run(arguments: Arguments) -> anyhow::Result<exit::Outcome> {
     match arguments.command {
         Command::Theory(arguments) => commands::theory::run(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),
+        Command::Evaluate(arguments) => commands::evaluate::run(&arguments),
+        Command::Score(arguments) => commands::score::run(&arguments),
+        Command::Sample(arguments) => commands::sample::run(&arguments),
+        Command::Impute(arguments) => commands::impute::run(&arguments),
+        Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),
         Command::Data(action) => commands::data::run(&action),
         Command::Bench(arguments) => commands::bench::run(&arguments),

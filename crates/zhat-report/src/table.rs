@@ -65,7 +65,10 @@ impl fmt::Display for Table {
             .collect();
         let headers = self.columns.iter().map(|(header, _)| header.clone()).collect::<Vec<_>>();
         let rule = widths.iter().map(|&width| "-".repeat(width)).collect::<Vec<_>>();
-        for row in [&headers, &rule].into_iter().chain(&self.rows) {
+        // A list of names and values has no header, and needs no rule below it.
+        let head =
+            if headers.iter().all(String::is_empty) { vec![] } else { vec![&headers, &rule] };
+        for row in head.into_iter().chain(&self.rows) {
             let cells: Vec<String> = row
                 .iter()
                 .zip(&widths)
@@ -93,6 +96,13 @@ mod tests {
             table.to_string(),
             "arm      median\n-------  ------\nq = p_θ     0.5\n∞         12.25\n"
         );
+    }
+
+    #[test]
+    fn a_table_without_headers_begins_with_its_first_row() {
+        let mut table = Table::new([("", Align::Left), ("", Align::Right)]);
+        table.row(["rows", "12"]).row(["log Z", "0.5"]);
+        assert_eq!(table.to_string(), "rows    12\nlog Z  0.5\n");
     }
 
     #[test]

@@ -65,7 +65,9 @@ fn no_text_can_become_a_tag() {
         .series(Series::line(evil, Colour::BLUE, vec![]));
     let html = Page::new(evil)
         .lead(evil)
+        .with_contents()
         .section(evil)
+        .subsection(evil)
         .text(evil)
         .notice(evil)
         .claims(&[Claim::new(evil, evil, true)])
@@ -76,8 +78,8 @@ fn no_text_can_become_a_tag() {
         .expect("drawn")
         .to_html();
     assert!(!html.contains("<script") && !html.contains("<b>}") && !html.contains("\" onload"));
-    // Title twice, lead, section, text, notice, claim twice, table thrice, setting twice, footer, caption, spoken label four times.
-    assert_eq!(html.matches("&lt;script&gt;").count(), 19);
+    // Title twice, lead, section and its link, subsection, text, notice, claim twice, table thrice, setting twice, footer, caption, spoken label four times.
+    assert_eq!(html.matches("&lt;script&gt;").count(), 21);
 }
 
 #[test]
@@ -86,6 +88,18 @@ fn the_page_needs_nothing_from_elsewhere() {
     for reference in ["http", "src=", "url(h", "@import", "<script", "<link", "xlink:href=\"h"] {
         assert!(!html.contains(reference), "found {reference}");
     }
+}
+
+#[test]
+fn contents_lead_to_the_sections() {
+    let page = Page::new("t").section("One & only").subsection("part").section("Two");
+    assert!(!page.to_html().contains("<nav"));
+    let html = page.with_contents().to_html();
+    for (number, title) in [(1, "One &amp; only"), (2, "Two")] {
+        assert!(html.contains(&format!("<a href=\"#section-{number}\">{title}</a>")));
+        assert!(html.contains(&format!("<h2 id=\"section-{number}\">{title}</h2>")));
+    }
+    assert!(html.contains("<h3>part</h3>"));
 }
 
 #[test]

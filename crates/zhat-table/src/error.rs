@@ -57,6 +57,16 @@ pub enum TableError {
         path: PathBuf,
     },
 
+    /// A run whose fit has not ended.
+    #[error(
+        "{} has no model yet: its fit has not ended. Go on with it by `zhat fit --resume --out {}`.",
+        path.display(), path.display()
+    )]
+    NoModel {
+        /// The directory.
+        path: PathBuf,
+    },
+
     /// A model file.
     #[error("{}: {reason}.", path.display())]
     Model {
@@ -103,6 +113,7 @@ impl TableError {
 
     /// Whether the user can mend it by another input or setting.
     pub fn is_input(&self) -> bool {
-        !matches!(self, TableError::Diverged { .. } | TableError::Report(_))
+        let stopped = matches!(self, TableError::Zhat(zhat::Error::Stopped));
+        !stopped && !matches!(self, TableError::Diverged { .. } | TableError::Report(_))
     }
 }

@@ -10,6 +10,7 @@ use crate::data::{
 };
 use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig, SplitKind};
+use crate::fitted::mean_log_density;
 
 /// The data of a fit, standardised, row after row.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,13 +77,8 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
     };
     let (hash, columns) = (loaded.table.hash(), loaded.table.columns().to_vec());
     let parts = split(&loaded.table, &shares, &mut streams.stream("split", 0, 0))?;
-    let truth_of_test = loaded.truth.map(|truth| {
-        let rows = parts.test.values().chunks_exact(columns.len());
-        let number = rows.len() as f64;
-        let log_density =
-            |row: &[f32]| truth.log_density(&row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
-        rows.map(log_density).sum::<f64>() / number
-    });
+    let truth_of_test =
+        loaded.truth.map(|truth| mean_log_density(&*truth, parts.test.values(), columns.len()));
     let standardiser = match data.standardise {
         true => Standardiser::fit(&parts.train)?,
         false => Standardiser::identity(columns.len()),

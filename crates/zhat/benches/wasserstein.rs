@@ -8,13 +8,13 @@ fn main() {
     divan::main();
 }
 
-#[divan::bench(args = [2, 6, 43], consts = [2_000, 10_000], sample_count = 3)]
+#[divan::bench(args = [2, 6, 43], consts = [2_000, 10_000], sample_count = 3, sample_size = 1)]
 fn exact<const NUMBER: usize>(bencher: Bencher, dimension: usize) {
     let [x, y] = clusters(NUMBER, dimension);
     bencher.bench_local(|| wasserstein(&x, &y, dimension).expect("finite points"));
 }
 
-#[divan::bench(args = [2, 6, 43], consts = [10_000, 100_000], sample_count = 3)]
+#[divan::bench(args = [2, 6, 43], consts = [10_000, 100_000], sample_count = 3, sample_size = 1)]
 fn sliced<const NUMBER: usize>(bencher: Bencher, dimension: usize) {
     let [x, y] = clusters(NUMBER, dimension);
     let rng = &mut Streams::new(0).stream("directions", 0, 0);

@@ -60,6 +60,10 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
+
+    /// Whoever watches the work asked it to stop.
+    #[error("stopped before the end")]
+    Stopped,
 }
 
 impl Error {

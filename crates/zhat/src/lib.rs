@@ -24,6 +24,7 @@ pub mod rng;
 pub mod sampler;
 pub mod smc;
 pub mod train;
+pub mod watch;
 pub mod weights;
 
 pub use burn;

@@ -5,7 +5,8 @@ use std::time::Instant;
 use clap::ValueEnum;
 use serde::Serialize;
 use zhat::ar::{
-    ArCriterion, ArEbmConfig, ArStep, ArStepConfig, products_alone, step_flops, step_networks,
+    ArCriterion, ArEbmConfig, ArStep, ArStepConfig, Evaluator, products_alone, score_flops,
+    step_flops, step_networks,
 };
 use zhat::burn::optim::AdamConfig;
 use zhat::burn::tensor::Device;
@@ -24,6 +25,9 @@ pub struct Arguments {
     /// What a step minimises
     #[arg(long, value_enum, default_value = "rnce")]
     criterion: CriterionName,
+    /// Measure the scores of rows instead, which need no gradient: as many as a step has candidates
+    #[arg(long)]
+    evaluation: bool,
     /// Observations in a step [default: the preset's]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
@@ -83,6 +87,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut settings = ArStepConfig::new(arguments.criterion.criterion());
     settings.num_negatives = arguments.negatives as usize;
     let batch = arguments.batch.map_or(preset.training().batch, |batch| batch as usize);
+    let measure = if arguments.evaluation { measure_scores } else { measure_steps };
     let report = measure(&config, &settings, batch, arguments.threads, arguments.steps as usize)?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
@@ -92,8 +97,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Trains on random data, and measures the peak before and after.
-fn measure(
+/// Trains on random data.
+fn measure_steps(
     config: &ArEbmConfig,
     settings: &ArStepConfig,
     batch: usize,
@@ -102,41 +107,95 @@ fn measure(
 ) -> anyhow::Result<Report> {
     let streams = Streams::new(0);
     let mut model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
-    let mut rng = streams.stream("bench-data", 0, 0);
-    let x: Vec<f32> = (0..batch * config.features).map(|_| rng.normal() as f32).collect();
+    let x = random_rows(batch * config.features, &streams);
     let mut step = ArStep::new(config, settings, threads)?;
     let threads = step.num_threads();
     let mut optimiser = AdamConfig::new().with_epsilon(1e-8).init();
-    let peak_before = peak_gflops(config, settings, threads)?;
-    let (mut seconds, mut loss) = (Vec::with_capacity(steps), 0.0);
-    for index in 0..steps + 2 {
-        let start = Instant::now();
-        let (gradients, report) = step.gradient(&model, &x, &streams, index as u64, None)?;
-        model = optimiser.step(5e-4, model, gradients);
-        if index >= 2 {
-            seconds.push(start.elapsed().as_secs_f64());
-        }
-        loss = report.loss;
-    }
-    let peak_memory_mb = peak_memory_mb();
-    let gemm_peak_gflops = peak_before.max(peak_gflops(config, settings, threads)?);
-    seconds.sort_by(f64::total_cmp);
-    let median_seconds = seconds[seconds.len() / 2];
-    let gflops = step_flops(config, settings, batch) / median_seconds / 1e9;
-    let rows = batch * settings.candidates() * config.features;
-    Ok(Report {
-        median_seconds,
-        best_seconds: seconds[0],
-        peak_memory_mb,
-        rows_per_second: rows as f64 / median_seconds,
-        gflops,
-        gemm_peak_gflops,
-        gemm_share: gflops / gemm_peak_gflops,
-        features: config.features,
+    let work = Work {
+        flops: step_flops(config, settings, batch),
+        rows: batch * settings.candidates() * config.features,
         batch,
-        threads,
-        loss,
+    };
+    work.measure(config, settings, threads, steps, |index| {
+        let (gradients, report) = step.gradient(&model, &x, &streams, index, None)?;
+        model = optimiser.step(5e-4, model.clone(), gradients);
+        Ok(report.loss)
     })
+}
+
+/// Scores random rows.
+fn measure_scores(
+    config: &ArEbmConfig,
+    settings: &ArStepConfig,
+    batch: usize,
+    threads: usize,
+    steps: usize,
+) -> anyhow::Result<Report> {
+    let streams = Streams::new(0);
+    let model = config.init(&Device::flex(), &mut streams.stream("init", 0, 0))?;
+    let rows = batch * settings.candidates();
+    let x = random_rows(rows * config.features, &streams);
+    let evaluator = Evaluator::new(config, &model, threads)?;
+    let work = Work { flops: score_flops(config, rows), rows: rows * config.features, batch: rows };
+    work.measure(config, settings, evaluator.num_threads(), steps, |_| {
+        let scores = evaluator.score(&x);
+        Ok(-scores.log_p_tilde.iter().sum::<f64>() / rows as f64)
+    })
+}
+
+fn random_rows(number: usize, streams: &Streams) -> Vec<f32> {
+    let mut rng = streams.stream("bench-data", 0, 0);
+    (0..number).map(|_| rng.normal() as f32).collect()
+}
+
+/// What is timed, and how much of it there is.
+struct Work {
+    /// Operations of the networks' products.
+    flops: f64,
+    /// Network rows.
+    rows: usize,
+    /// Observations.
+    batch: usize,
+}
+
+impl Work {
+    /// Times a piece of work, and measures the peak before and after.
+    fn measure(
+        &self,
+        config: &ArEbmConfig,
+        settings: &ArStepConfig,
+        threads: usize,
+        steps: usize,
+        mut once: impl FnMut(u64) -> anyhow::Result<f64>,
+    ) -> anyhow::Result<Report> {
+        let peak_before = peak_gflops(config, settings, threads)?;
+        let (mut seconds, mut loss) = (Vec::with_capacity(steps), 0.0);
+        for index in 0..steps + 2 {
+            let start = Instant::now();
+            loss = once(index as u64)?;
+            if index >= 2 {
+                seconds.push(start.elapsed().as_secs_f64());
+            }
+        }
+        let peak_memory_mb = peak_memory_mb();
+        let gemm_peak_gflops = peak_before.max(peak_gflops(config, settings, threads)?);
+        seconds.sort_by(f64::total_cmp);
+        let median_seconds = seconds[seconds.len() / 2];
+        let gflops = self.flops / median_seconds / 1e9;
+        Ok(Report {
+            median_seconds,
+            best_seconds: seconds[0],
+            peak_memory_mb,
+            rows_per_second: self.rows as f64 / median_seconds,
+            gflops,
+            gemm_peak_gflops,
+            gemm_share: gflops / gemm_peak_gflops,
+            features: config.features,
+            batch: self.batch,
+            threads,
+            loss,
+        })
+    }
 }
 
 /// The best rate of the step's products alone, over several rounds, with all threads at work.

@@ -1,10 +1,16 @@
 //! One file for each command: its arguments, and how it calls the libraries and shows what they give.
 
 pub mod bench;
+pub mod compare;
 pub mod data;
+pub mod evaluate;
 pub mod fit;
+pub mod impute;
 mod preset;
 pub mod report;
 pub mod reproduce;
+pub mod sample;
+pub mod score;
 mod table1;
+mod table_options;
 pub mod theory;

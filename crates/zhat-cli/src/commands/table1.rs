@@ -106,7 +106,8 @@ fn settings(arguments: &Table1) -> anyhow::Result<Settings> {
     }
     if !arguments.criteria.is_empty() {
         let names = arguments.criteria.iter();
-        settings.criteria = names.map(|name| table1::criterion(name)).collect::<Result<_, _>>()?;
+        settings.criteria =
+            names.map(|name| fit::Criterion::find(name.trim())).collect::<Result<_, _>>()?;
     }
     if arguments.full {
         settings.length = Length::Full;
@@ -166,7 +167,7 @@ impl Progress {
         match event {
             Event::Timing(set) => bar.set_message(format!("{set}: timing a few steps")),
             Event::Training { set, criterion, from, steps } => {
-                self.title = format!("{set} {}", table1::name(*criterion));
+                self.title = format!("{set} {}", criterion.name());
                 self.validation.clear();
                 self.start = Instant::now();
                 bar.set_prefix(self.title.clone());
@@ -196,7 +197,7 @@ impl Progress {
                 };
                 if !bar.is_hidden() {
                     bar.suspend(|| {
-                        eprintln!("{} {}: {found}", cell.dataset, table1::name(cell.criterion));
+                        eprintln!("{} {}: {found}", cell.dataset, cell.criterion.name());
                     });
                 }
             }

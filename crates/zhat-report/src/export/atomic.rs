@@ -13,8 +13,7 @@ use crate::error::ReportError;
 pub fn output_directory(directory: &Path) -> Result<(), ReportError> {
     let attempt = || {
         fs::create_dir_all(directory)?;
-        let (_, probe) = create_temporary(&directory.join("probe"))?;
-        fs::remove_file(&probe)
+        PendingFile::create(&directory.join("probe")).map(drop)
     };
     attempt().map_err(|source| ReportError::Write { path: directory.into(), source })
 }
@@ -33,24 +32,45 @@ pub fn replace_file(
     path: &Path,
     contents: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let (file, temporary) = create_temporary(path)?;
-    let write = || {
-        let mut writer = BufWriter::with_capacity(1 << 16, file);
-        contents(&mut writer)?;
-        writer.flush()?;
-        writer.get_ref().sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    write().inspect_err(|_| {
-        // Best effort: the error worth reporting is the first one.
-        let _ = fs::remove_file(&temporary);
-    })?;
-    // The new name is on the disk once its directory is. Some file systems cannot sync one, and then this is all there is.
-    if let Some(parent) = path.parent() {
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let _ = File::open(parent).and_then(|directory| directory.sync_all());
+    let (pending, file) = PendingFile::create(path)?;
+    let mut writer = BufWriter::with_capacity(1 << 16, file);
+    contents(&mut writer)?;
+    writer.flush()?;
+    pending.commit()
+}
+
+/// A file under a temporary name, for whoever writes it piece by piece. Unless it is committed, it is removed.
+#[derive(Debug)]
+pub struct PendingFile {
+    path: PathBuf,
+    temporary: PathBuf,
+}
+
+impl PendingFile {
+    /// Creates the file in the directory of `path`.
+    pub fn create(path: &Path) -> io::Result<(Self, File)> {
+        let (file, temporary) = create_temporary(path)?;
+        Ok((Self { path: path.into(), temporary }, file))
     }
-    Ok(())
+
+    /// Makes sure that what was written is on the disk, and gives the file its name.
+    pub fn commit(self) -> io::Result<()> {
+        File::open(&self.temporary)?.sync_all()?;
+        fs::rename(&self.temporary, &self.path)?;
+        // The new name is on the disk once its directory is. Some file systems cannot sync one, and then this is all there is.
+        if let Some(parent) = self.path.parent() {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            let _ = File::open(parent).and_then(|directory| directory.sync_all());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PendingFile {
+    fn drop(&mut self) {
+        // After a commit there is nothing of this name. Before one, the error worth reporting is the first one.
+        let _ = fs::remove_file(&self.temporary);
+    }
 }
 
 /// A new file beside `path` under a name that no other thread or process uses.

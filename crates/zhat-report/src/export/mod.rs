@@ -6,4 +6,4 @@ pub mod figure;
 pub mod json;
 pub mod page;
 
-pub use atomic::{output_directory, replace_file, write_atomically};
+pub use atomic::{PendingFile, output_directory, replace_file, write_atomically};

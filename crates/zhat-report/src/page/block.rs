@@ -15,8 +15,22 @@ pub(super) fn lead(text: &str) -> String {
     format!("<p class=\"lead\">{}</p>\n", marked(text))
 }
 
-pub(super) fn section(title: &str) -> String {
-    format!("<h2>{}</h2>\n", marked(title))
+pub(super) fn section(number: usize, title: &str) -> String {
+    format!("<h2 id=\"section-{number}\">{}</h2>\n", marked(title))
+}
+
+pub(super) fn subsection(title: &str) -> String {
+    format!("<h3>{}</h3>\n", marked(title))
+}
+
+/// Links to the sections.
+pub(super) fn contents(sections: &[String]) -> String {
+    let mut html = String::from("<nav aria-label=\"Contents\"><ul>\n");
+    for (index, title) in sections.iter().enumerate() {
+        let number = index + 1;
+        html.push_str(&format!("<li><a href=\"#section-{number}\">{}</a></li>\n", marked(title)));
+    }
+    html + "</ul></nav>\n"
 }
 
 pub(super) fn paragraph(text: &str) -> String {

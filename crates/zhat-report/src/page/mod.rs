@@ -28,6 +28,8 @@ pub struct Page {
     blocks: Vec<String>,
     footer: Option<String>,
     figures: usize,
+    sections: Vec<String>,
+    with_contents: bool,
 }
 
 impl Page {
@@ -41,9 +43,21 @@ impl Page {
         Self { lead: Some(text.into()), ..self }
     }
 
+    /// With links to the sections below the lead.
+    pub fn with_contents(self) -> Self {
+        Self { with_contents: true, ..self }
+    }
+
     /// A heading; the blocks after it belong to it.
-    pub fn section(self, title: &str) -> Self {
-        self.block(block::section(title))
+    pub fn section(mut self, title: &str) -> Self {
+        self.sections.push(title.into());
+        let number = self.sections.len();
+        self.block(block::section(number, title))
+    }
+
+    /// A smaller heading within a section.
+    pub fn subsection(self, title: &str) -> Self {
+        self.block(block::subsection(title))
     }
 
     /// A paragraph.
@@ -88,6 +102,8 @@ impl Page {
         let title = html::plain(&self.title);
         let heading = html::marked(&self.title);
         let lead = self.lead.as_deref().map(block::lead).unwrap_or_default();
+        let contents =
+            if self.with_contents { block::contents(&self.sections) } else { String::new() };
         let footer = self.footer.as_deref().map(block::footer).unwrap_or_default();
         let style = include_str!("style.css");
         let blocks = self.blocks.concat();
@@ -95,7 +111,7 @@ impl Page {
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n\
-             <header>\n<h1>{heading}</h1>\n{lead}</header>\n{blocks}</main>\n{footer}</body>\n</html>\n"
+             <header>\n<h1>{heading}</h1>\n{lead}{contents}</header>\n{blocks}</main>\n{footer}</body>\n</html>\n"
         )
     }
 

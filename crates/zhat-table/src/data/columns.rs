@@ -20,6 +20,35 @@ pub(crate) fn numbered(index: usize) -> String {
 
 /// The columns to read, in the order in which they were asked for.
 pub(crate) fn choose(file: &Path, names: &[String], options: &ReadOptions) -> Result<Vec<Column>> {
+    let model = &options.model_columns;
+    if model.is_empty() {
+        return choose_freely(file, names, options);
+    }
+    let unnamed = names.iter().enumerate().all(|(index, name)| *name == numbered(index));
+    let by_name = options.columns.is_empty() && options.without.is_empty() && !unnamed;
+    let mut columns = match by_name {
+        true => choose_freely(
+            file,
+            names,
+            &ReadOptions { columns: model.clone(), ..ReadOptions::default() },
+        ),
+        false => choose_freely(file, names, options),
+    }?;
+    if columns.len() != model.len() {
+        return Err(Error::OtherColumns {
+            file: file.into(),
+            found: columns.len(),
+            model: model.len(),
+            names: listing(model.iter().map(String::as_str)),
+        });
+    }
+    for (column, name) in columns.iter_mut().zip(model) {
+        column.name.clone_from(name);
+    }
+    Ok(columns)
+}
+
+fn choose_freely(file: &Path, names: &[String], options: &ReadOptions) -> Result<Vec<Column>> {
     let mut chosen = Vec::new();
     if options.columns.is_empty() {
         chosen.extend(0..names.len());
@@ -136,6 +165,29 @@ mod tests {
         assert!(matches!(chosen(&["y"], &["y"]), Err(Error::NoColumns { .. })));
         let message = chosen(&["dat"], &[]).unwrap_err().to_string();
         assert!(message.contains("Did you mean Date?"), "{message}");
+    }
+
+    #[test]
+    fn the_columns_of_a_model_are_found_by_name_or_else_by_position() {
+        let columns = |names: &[&str], chosen: &[&str]| {
+            let names: Vec<String> = names.iter().map(|s| s.to_string()).collect();
+            let options = ReadOptions {
+                columns: chosen.iter().map(|s| s.to_string()).collect(),
+                model_columns: vec!["a".into(), "b".into()],
+                ..Default::default()
+            };
+            choose(Path::new("t.csv"), &names, &options)
+                .map(|columns| columns.into_iter().map(|c| (c.index, c.name)).collect::<Vec<_>>())
+        };
+        let expect = |first: usize, second: usize| vec![(first, "a".into()), (second, "b".into())];
+        assert_eq!(columns(&["id", "b", "a"], &[]).unwrap(), expect(2, 1));
+        assert_eq!(columns(&["column_1", "column_2"], &[]).unwrap(), expect(0, 1));
+        assert_eq!(columns(&["u", "v", "w"], &["w", "1"]).unwrap(), expect(2, 0));
+        let wrong = columns(&["a", "c"], &[]).unwrap_err().to_string();
+        assert!(wrong.contains("no column b"), "{wrong}");
+        let three = ["column_1", "column_2", "column_3"];
+        let wrong = columns(&three, &[]).unwrap_err().to_string();
+        assert!(wrong.contains("3 columns") && wrong.contains("a, b"), "{wrong}");
     }
 
     #[test]

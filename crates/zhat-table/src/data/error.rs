@@ -125,6 +125,9 @@ pub enum Error {
     #[error("{}: column {position} ({name}) is chosen twice. Name it once in --columns.", file.display())]
     ChosenTwice { file: PathBuf, name: String, position: usize },
 
+    #[error("{}: {found} columns are read, but the model has {model} ({names}). Choose the columns that stand for them, in that order, with --columns.", file.display())]
+    OtherColumns { file: PathBuf, found: usize, model: usize, names: String },
+
     #[error("{}: no column is left. Choose at least one with --columns.", file.display())]
     NoColumns { file: PathBuf },
 

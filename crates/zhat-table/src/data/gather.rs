@@ -1,4 +1,4 @@
-//! Rows as a reader finds them, gathered into one table: the one place where cells are refused.
+//! Rows as a reader finds them, gathered into one table or handed on in batches: the one place where cells are refused.
 
 use super::columns::Column;
 use super::error::{Error, Place};
@@ -7,8 +7,10 @@ use super::table::Table;
 
 /// Whether the reader should go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub enum Flow {
+    /// There is room for more rows.
     More,
+    /// No more rows are wanted.
     Full,
 }
 
@@ -41,9 +43,18 @@ impl Refusal {
     }
 }
 
+/// Where rows go as they are read.
+pub(crate) enum Target<'a> {
+    /// All of them into one table.
+    Table,
+    /// Batches of so many rows to a function, which says whether it wants more.
+    Batches(usize, &'a mut dyn FnMut(Table) -> Flow),
+}
+
 /// A table that grows row by row.
-pub(crate) struct Gather {
+pub(crate) struct Gather<'a> {
     pub(crate) columns: Vec<Column>,
+    target: Target<'a>,
     values: Vec<f32>,
     missing: Missing,
     max_rows: usize,
@@ -51,10 +62,11 @@ pub(crate) struct Gather {
     dropped: usize,
 }
 
-impl Gather {
-    pub(crate) fn new(columns: Vec<Column>, options: &ReadOptions) -> Self {
+impl<'a> Gather<'a> {
+    pub(crate) fn new(columns: Vec<Column>, options: &ReadOptions, target: Target<'a>) -> Self {
         Self {
             columns,
+            target,
             values: Vec::new(),
             missing: options.missing,
             max_rows: options.max_rows.unwrap_or(usize::MAX),
@@ -70,7 +82,11 @@ impl Gather {
 
     /// Makes room for this many rows in all, so that growing does not copy; a wrong guess does no harm.
     pub(crate) fn expect_rows(&mut self, rows: usize) {
-        let cells = rows.min(self.max_rows).saturating_mul(self.columns.len());
+        let rows = match self.target {
+            Target::Table => rows.min(self.max_rows),
+            Target::Batches(size, _) => size,
+        };
+        let cells = rows.saturating_mul(self.columns.len());
         // A failure is no error: the guess may be far too large, and memory is asked for again as rows come.
         let _ = self.values.try_reserve_exact(cells.saturating_sub(self.values.len()));
     }
@@ -104,7 +120,28 @@ impl Gather {
         } else {
             self.rows += 1;
         }
-        Ok(if self.rows == self.max_rows { Flow::Full } else { Flow::More })
+        let wants = match self.target {
+            Target::Batches(size, _) if self.values.len() >= size * self.columns.len() => {
+                self.hand_on()
+            }
+            _ => Flow::More,
+        };
+        Ok(if self.rows == self.max_rows { Flow::Full } else { wants })
+    }
+
+    /// Gives the rows so far to whoever takes batches.
+    fn hand_on(&mut self) -> Flow {
+        let Target::Batches(_, take) = &mut self.target else { return Flow::More };
+        let names = self.columns.iter().map(|column| column.name.clone()).collect();
+        take(Table::new(names, std::mem::take(&mut self.values)))
+    }
+
+    /// Hands on the last rows; how many were read, and how many dropped.
+    pub(crate) fn finish_batches(mut self) -> (usize, usize) {
+        if !self.values.is_empty() {
+            self.hand_on();
+        }
+        (self.rows, self.dropped)
     }
 
     /// The table, and how many rows were dropped.

@@ -25,6 +25,9 @@ pub struct ReadOptions {
     pub missing: Missing,
     /// Read no more than this many rows; for a built-in set, the number of rows to draw.
     pub max_rows: Option<usize>,
+    /// Names that the chosen columns get, in their order: those of a fitted model. Where no columns are chosen they are
+    /// found by these names, or by position in a file that has no names.
+    pub model_columns: Vec<String>,
 }
 
 /// A file format.

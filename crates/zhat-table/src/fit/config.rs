@@ -115,6 +115,22 @@ impl Criterion {
     pub const NAMES: [&'static str; 5] =
         ["ml-is", "rnce", "smc-rnce", "smc-rnce-trajectory", "q-only"];
 
+    /// The name of this one.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The criterion of a name.
+    pub fn find(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|criterion| criterion.name() == name).ok_or_else(|| {
+            config(format!("there is no criterion {name}; there are {}", Self::NAMES.join(", ")))
+        })
+    }
+
+    /// All of them, in the order of their names.
+    const ALL: [Self; 5] =
+        [Self::MlIs, Self::Rnce, Self::SmcRnce, Self::SmcRnceTrajectory, Self::QOnly];
+
     /// What the training step is told.
     pub fn for_step(self) -> ArCriterion {
         match self {
@@ -410,6 +426,16 @@ mod tests {
         assert_eq!(config.training.criterion, Criterion::Rnce);
         assert_eq!(config.data.dequantise["age"], 1.0);
         assert_eq!(config.training.steps, small().training.steps);
+    }
+
+    #[test]
+    fn criteria_have_the_names_that_configurations_use() {
+        for criterion in Criterion::ALL {
+            let written = serde_json::to_value(criterion).unwrap();
+            assert_eq!(written.as_str(), Some(criterion.name()));
+            assert_eq!(Criterion::find(criterion.name()).unwrap(), criterion);
+        }
+        assert!(Criterion::find("cd").unwrap_err().to_string().contains("smc-rnce"));
     }
 
     #[test]

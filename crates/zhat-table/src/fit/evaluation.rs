@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use zhat::ar::Evaluator;
+use zhat::evaluate::LogZ;
 use zhat::rng::Streams;
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
-use zhat::weights::log_mean_exp;
 
 use crate::error::Result;
 
@@ -31,6 +31,9 @@ pub struct Likelihood {
     pub smallest_ess: f64,
     /// Rows.
     pub rows: usize,
+    /// Largest weight of a single particle, at any stage of any estimate.
+    #[serde(default)]
+    pub largest_weight: f64,
     /// Particles of an estimate.
     pub particles: usize,
     /// Number of estimates.
@@ -46,43 +49,61 @@ pub fn evaluate(
     estimates: usize,
     streams: &Streams,
 ) -> Result<Likelihood> {
-    let config = SmcConfig::new(particles)?
+    let smc = SmcConfig::new(particles)?
         .with_resampling(Resampling::Systematic)
         .with_resample_when(ResampleWhen::EveryStage);
+    evaluate_with(evaluator, rows, log_scale, &smc, estimates, streams)
+}
+
+/// The same with any settings of SMC.
+pub fn evaluate_with(
+    evaluator: &Evaluator,
+    rows: &[f32],
+    log_scale: f64,
+    smc: &SmcConfig,
+    estimates: usize,
+    streams: &Streams,
+) -> Result<Likelihood> {
+    let particles = smc.num_particles;
     let mut log_z_hats = Vec::with_capacity(estimates);
-    let mut ess: Vec<f64> = Vec::new();
+    let (mut ess, mut largest_weight) = (vec![0.0; evaluator.features()], 0.0f64);
     for repeat in 0..estimates {
-        let run = evaluator.smc(&config, streams, repeat as u64)?;
+        let run = evaluator.smc(smc, streams, repeat as u64)?;
         log_z_hats.push(run.log_z_hat);
-        ess.resize(run.effective_sample_size.len(), 0.0);
         for (sum, size) in ess.iter_mut().zip(&run.effective_sample_size) {
             *sum += size / (particles * estimates) as f64;
         }
+        largest_weight = run.largest_weight.iter().copied().fold(largest_weight, f64::max);
     }
-    let log_z = log_mean_exp(&log_z_hats);
+    let (log_z, mean_log_z_hat, se_log_z) = match log_z_hats[..] {
+        [single] => (single, single, f64::NAN),
+        _ => {
+            let estimate = LogZ::from_estimates(&log_z_hats);
+            (estimate.log_z, estimate.mean_log_z_hat, estimate.standard_error)
+        }
+    };
     let scores = evaluator.score(rows);
     let (log_p_tilde, se_test) = mean_and_error(&scores.log_p_tilde);
     let (log_q, proposal_se_test) = mean_and_error(&scores.log_q);
-    // The mean of Z-hat has the relative error of its estimates: the delta method for its log.
-    let relative: Vec<f64> = log_z_hats.iter().map(|log| (log - log_z).exp()).collect();
     Ok(Likelihood {
         log_likelihood: log_p_tilde - log_z - log_scale,
         se_test,
-        se_log_z: if estimates > 1 { mean_and_error(&relative).1 } else { f64::NAN },
+        se_log_z,
         log_z,
-        mean_log_z_hat: log_z_hats.iter().sum::<f64>() / estimates as f64,
+        mean_log_z_hat,
         proposal_log_likelihood: log_q - log_scale,
         proposal_se_test,
         smallest_ess: ess.iter().copied().fold(f64::INFINITY, f64::min),
         ess,
         rows: scores.log_q.len(),
+        largest_weight,
         particles,
         estimates,
     })
 }
 
 /// Mean and its standard error.
-fn mean_and_error(values: &[f64]) -> (f64, f64) {
+pub(crate) fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let number = values.len() as f64;
     let mean = values.iter().sum::<f64>() / number;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

@@ -5,10 +5,13 @@ mod evaluation;
 mod events;
 mod guard;
 mod session;
+mod timing;
 
 pub use config::{
     Criterion, DataConfig, EvaluationConfig, FitConfig, ModelConfig, SplitKind, TrainingConfig,
 };
-pub use evaluation::{Likelihood, evaluate};
+pub(crate) use evaluation::mean_and_error;
+pub use evaluation::{Likelihood, evaluate, evaluate_with};
 pub use events::{Event, FitReport, MetricsRecord, Observer};
 pub use session::Session;
+pub use timing::{StepSeconds, StepTimer};

@@ -420,10 +420,7 @@ impl Session {
         let model = self.best.as_ref().unwrap_or(&self.model);
         let best =
             self.state.best.unwrap_or(Best { step: self.state.step, log_likelihood: f64::NAN });
-        let criterion = serde_json::to_value(self.config.training.criterion)
-            .ok()
-            .and_then(|name| name.as_str().map(str::to_owned))
-            .unwrap_or_default();
+        let criterion = self.config.training.criterion.name().to_owned();
         let card = ModelCard {
             format: crate::run::FORMAT,
             version: env!("CARGO_PKG_VERSION").into(),

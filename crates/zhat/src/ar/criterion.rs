@@ -58,6 +58,11 @@ pub struct ArStepConfig {
     pub context_flow: ContextFlow,
     /// How ancestors are drawn in SMC-RNCE.
     pub resampling: Resampling,
+    /// Whether candidates of an observation with the same prefix share their dropout mask, and so their context: all of
+    /// them at the first stage, and those of one ancestor after resampling. It saves passes of the proposal network, for
+    /// masks that vary less. Without dropout they always share it.
+    #[serde(default)]
+    pub share_masks: bool,
     /// Rows (observations times candidates) that go through the networks together; they should stay in the cache.
     pub tile_rows: usize,
     /// Pieces into which a batch is cut, whatever the number of threads; at most as many threads can work.
@@ -73,6 +78,7 @@ impl ArStepConfig {
             proposal_target: ProposalTarget::Data,
             context_flow: ContextFlow::Shared,
             resampling: Resampling::Multinomial,
+            share_masks: false,
             tile_rows: 168,
             lanes: 16,
         }

@@ -4,11 +4,12 @@
 //! rounding. The whole batch goes through the networks at once.
 
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::config::ArEbmConfig;
 use super::criterion::{ArCriterion, ArStepConfig, ContextFlow};
 use super::dropout::{Dropout, Masks};
+use super::forward::{find_sharing, rows_of, sibling};
 use super::mixture::Mixture;
 use super::model::{ArEbm, Outlook};
 use super::particles::ParticleSystem;
@@ -51,20 +52,24 @@ impl DeviceLoss {
         let mut systems: Vec<ParticleSystem> =
             (0..observations).map(|n| ParticleSystem::new(settings, n)).collect();
         let mut rows = expand(x, features, candidates);
+        let number = rows.len() / features;
+        let mut representative: Vec<usize> =
+            (0..number).map(|row| row - row % candidates).collect();
         let (mut log_ps, mut log_qs) = (Vec::new(), Vec::new());
         let (mut proposal_nll, mut ebm_loss) = (0.0, 0.0);
         for stage in 0..features {
             let mut masks = Dropout::new(config.dropout)
                 .map(|dropout| Masks::new(dropout, &mut dropout_streams, candidates));
-            let prefix = tensor(
-                prefix(&rows, features, stage),
-                [rows.len() / features, stage.max(1)],
-                &device,
-            );
-            let outlook = model.propose(config, prefix, stage, masks.as_mut());
+            let prefix = tensor(prefix(&rows, features, stage), [number, stage.max(1)], &device);
+            let outlook = match &mut masks {
+                Some(masks) if settings.share_masks => {
+                    propose_shared(config, model, prefix, stage, masks, &representative, candidates)
+                }
+                masks => model.propose(config, prefix, stage, masks.as_mut()),
+            };
             draw(config, &outlook, &mut rows, stage, candidates, &mut particle_streams);
             let new: Vec<f32> = rows.iter().skip(stage).step_by(features).copied().collect();
-            let new = tensor(new, [rows.len() / features, 1], &device);
+            let new = tensor(new, [number, 1], &device);
             let attached = detached_trunk(settings, model, config, &outlook);
             let log_q = attached.log_density(config, new.clone());
             let log_q_values = values(&log_q);
@@ -76,6 +81,7 @@ impl DeviceLoss {
             let log_p = model.log_factor(config, new, outlook.context, masks.as_mut());
             let log_p_values = values(&log_p);
             log_ps.push(log_p);
+            representative = (0..number).collect();
             for (n, (system, rng)) in systems.iter_mut().zip(&mut particle_streams).enumerate() {
                 let range = n * candidates..(n + 1) * candidates;
                 let log_w: Vec<f64> = log_p_values[range.clone()]
@@ -90,6 +96,8 @@ impl DeviceLoss {
                 {
                     let old = rows[range.start * features..range.end * features].to_vec();
                     for (candidate, &ancestor) in ancestors.iter().enumerate() {
+                        representative[range.start + candidate] =
+                            range.start + sibling(ancestors, candidate);
                         rows[(range.start + candidate) * features..][..=stage]
                             .copy_from_slice(&old[ancestor * features..][..=stage]);
                     }
@@ -153,6 +161,38 @@ fn surrogate(
         }));
     }
     total.expect("at least one stage")
+}
+
+/// Runs the proposal network on the distinct prefixes of each observation alone, so that the others share their masks.
+fn propose_shared(
+    config: &ArEbmConfig,
+    model: &ArEbm,
+    prefix: Tensor<2>,
+    stage: usize,
+    masks: &mut Masks,
+    representative: &[usize],
+    candidates: usize,
+) -> Outlook {
+    let (mut distinct, mut sharing) = (Vec::new(), Vec::new());
+    find_sharing(representative, &mut distinct, &mut sharing);
+    let rows = representative.len();
+    masks.set_rows(rows_of(&distinct, candidates, rows));
+    let device = prefix.device();
+    let select = |values: Tensor<2>, rows: &[usize]| {
+        let indices: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        let indices = TensorData::new(indices, [rows.len()]);
+        values.select(0, Tensor::<1, Int>::from_data(indices, &device))
+    };
+    let outlook = model.propose(config, select(prefix, &distinct), stage, Some(&mut *masks));
+    masks.set_rows(vec![candidates; rows / candidates]);
+    if sharing.is_empty() {
+        return outlook;
+    }
+    Outlook {
+        context: select(outlook.context, &sharing),
+        mixture: select(outlook.mixture, &sharing),
+        features: select(outlook.features, &sharing),
+    }
 }
 
 /// Draws the new feature of every candidate but the data point.

@@ -36,19 +36,27 @@ impl Dropout {
     }
 }
 
-/// The masks of one tile: the streams of its observations, each of which owns `rows_per_stream` rows in turn.
+/// The masks of one tile: the streams of its observations, each of which owns some rows in turn.
 #[derive(Debug)]
 pub struct Masks<'a> {
     dropout: Dropout,
     streams: &'a mut [Stream],
-    rows_per_stream: usize,
+    rows_of: Vec<usize>,
     generators: Vec<Generator>,
 }
 
 impl<'a> Masks<'a> {
     /// Masks for rows that belong to these streams, `rows_per_stream` each.
     pub fn new(dropout: Dropout, streams: &'a mut [Stream], rows_per_stream: usize) -> Self {
-        Self { dropout, streams, rows_per_stream, generators: Vec::new() }
+        let rows_of = vec![rows_per_stream; streams.len()];
+        Self { dropout, streams, rows_of, generators: Vec::new() }
+    }
+
+    /// From the next layer on, so many rows belong to each stream.
+    pub fn set_rows(&mut self, rows_of: impl IntoIterator<Item = usize>) {
+        self.rows_of.clear();
+        self.rows_of.extend(rows_of);
+        assert_eq!(self.rows_of.len(), self.streams.len(), "a number of rows for each stream");
     }
 
     /// The rate and scale.
@@ -65,20 +73,13 @@ impl<'a> Masks<'a> {
     /// `values = mask * scale * shape(values)` on one panel; call it for the panels in order.
     pub fn activate(&mut self, shape: Shape, values: &mut [f32]) {
         let Dropout { threshold, scale } = self.dropout;
-        activate_and_drop(
-            shape,
-            &mut self.generators,
-            self.rows_per_stream,
-            threshold,
-            scale,
-            values,
-        );
+        activate_and_drop(shape, &mut self.generators, &self.rows_of, threshold, scale, values);
     }
 
     /// The mask of the next layer in row-major order, with values 0 and `scale`, for paths that do not fuse it.
     pub fn layer_mask(&mut self, width: usize) -> Vec<f32> {
         self.next_layer();
-        let rows = self.streams.len() * self.rows_per_stream;
+        let rows: usize = self.rows_of.iter().sum();
         let mut mask = vec![0.0; rows * width];
         let mut panel = vec![0.0; rows * LANES];
         for first in (0..width).step_by(LANES) {
@@ -105,7 +106,7 @@ fn seed(stream: &mut Stream) -> Generator {
 dispatch! {
     /// Activation and dropout of one panel, whose rows belong to the generators in turn.
     pub fn activate_and_drop = activate_and_drop_body(
-        shape: Shape, generators: &mut [Generator], rows_each: usize, threshold: u32, scale: f32, values: &mut [f32],
+        shape: Shape, generators: &mut [Generator], rows_of: &[usize], threshold: u32, scale: f32, values: &mut [f32],
     )
 }
 
@@ -113,12 +114,15 @@ dispatch! {
 fn activate_and_drop_body<const FMA: bool>(
     shape: Shape,
     generators: &mut [Generator],
-    rows_each: usize,
+    rows_of: &[usize],
     threshold: u32,
     scale: f32,
     values: &mut [f32],
 ) {
-    for (generator, rows) in generators.iter_mut().zip(values.chunks_exact_mut(rows_each * LANES)) {
+    let mut rest = values;
+    for (generator, &number) in generators.iter_mut().zip(rows_of) {
+        let rows;
+        (rows, rest) = rest.split_at_mut(number * LANES);
         let mut state = *generator;
         match shape {
             Shape::Relu => {

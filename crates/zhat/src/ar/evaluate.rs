@@ -1,6 +1,6 @@
-//! Evaluation without a graph: log-densities of rows, and estimates of `log Z` that stream millions of particles.
+//! Evaluation without a graph: a trained model on a number of threads, and the log-densities of rows.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
@@ -9,18 +9,17 @@ use super::engine::Engine;
 use super::forward::{Forward, Stage};
 use super::model::ArEbm;
 use crate::error::{Error, Result};
-use crate::rng::Streams;
-use crate::smc::{Filter, SmcConfig};
-use crate::weights::{LogWeights, Weights};
+use crate::watch::Watch;
 
 /// Rows that go through the networks together: 42 times the six rows of the inner loop, half a megabyte of activations.
-const TILE: usize = 252;
+pub(super) const TILE: usize = 252;
 
 /// A trained model, ready to be evaluated on a number of threads. Results do not depend on their number.
 #[derive(Debug)]
 pub struct Evaluator {
     pub(super) engine: Engine,
     pub(super) pool: rayon::ThreadPool,
+    pub(super) watch: Arc<Watch>,
     memory: Mutex<Vec<(Forward, Stage)>>,
 }
 
@@ -33,19 +32,6 @@ pub struct RowScores {
     pub log_p_tilde: Vec<f64>,
 }
 
-/// One run of SMC, or of importance sampling when it never resamples.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SmcEstimate {
-    /// `log Z-hat`; `Z-hat` is unbiased.
-    pub log_z_hat: f64,
-    /// Effective sample size of every stage, before resampling.
-    pub effective_sample_size: Vec<f64>,
-    /// The particles, feature by feature.
-    pub columns: Vec<Vec<f32>>,
-    /// Their normalised weights.
-    pub weights: Vec<f64>,
-}
-
 impl Evaluator {
     /// Reads the parameters of a model; 0 threads means as many as there are cores.
     pub fn new(config: &ArEbmConfig, model: &ArEbm, threads: usize) -> Result<Self> {
@@ -54,7 +40,28 @@ impl Evaluator {
             .num_threads(threads)
             .build()
             .map_err(|error| Error::setting("threads", threads, format!("startable ({error})")))?;
-        Ok(Self { engine: Engine::new(config, model), pool, memory: Mutex::new(Vec::new()) })
+        Ok(Self {
+            engine: Engine::new(config, model),
+            pool,
+            watch: Arc::default(),
+            memory: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Lets long work be watched and stopped; it counts rows times stages.
+    pub fn with_watch(mut self, watch: Arc<Watch>) -> Self {
+        self.watch = watch;
+        self
+    }
+
+    /// Number of threads.
+    pub fn num_threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// Number of features of a row.
+    pub fn features(&self) -> usize {
+        self.engine.config.features
     }
 
     /// `log q(x)` and `log p~(x)` of every row, without dropout.
@@ -77,6 +84,7 @@ impl Evaluator {
                             add(&mut scores.log_q, &stage.log_q);
                             add(&mut scores.log_p_tilde, &stage.log_p);
                         }
+                        self.watch.advance(rows * features);
                         scores
                     })
                 })
@@ -86,91 +94,6 @@ impl Evaluator {
             log_q: tiles.iter().flat_map(|tile| &tile.log_q).copied().collect(),
             log_p_tilde: tiles.iter().flat_map(|tile| &tile.log_p_tilde).copied().collect(),
         }
-    }
-
-    /// Plain SMC with the proposal; `repeat` numbers independent runs of the same seed.
-    ///
-    /// Memory is about `4 * features + 60` bytes for each particle. A particle's context is computed once for all the
-    /// offspring of its ancestor, and once for everybody at the first stage.
-    pub fn smc(&self, config: &SmcConfig, streams: &Streams, repeat: u64) -> Result<SmcEstimate> {
-        config.validate()?;
-        let (features, number) = (self.engine.config.features, config.num_particles);
-        let mut filter = Filter::new(config, 1, false);
-        let mut columns: Vec<Vec<f32>> = Vec::with_capacity(features);
-        let mut ancestors: Option<Vec<usize>> = None;
-        let mut effective_sample_size = Vec::with_capacity(features);
-        let mut weights: Option<Weights> = None;
-        for index in 0..features {
-            let (column, log_w) =
-                self.grow(&columns, ancestors.as_deref(), number, streams, repeat)?;
-            columns.push(column);
-            let (_, normalised) = filter.weigh(&LogWeights::from_values(log_w, number));
-            effective_sample_size.extend(normalised.effective_sample_size());
-            weights = Some(normalised);
-            if index + 1 < features {
-                let ancestry =
-                    filter.resample(&mut streams.stream("ar-smc-resampling", repeat, index as u64));
-                ancestors = ancestry.resampled[0].then_some(ancestry.ancestors);
-                if let Some(ancestors) = &ancestors {
-                    for column in &mut columns {
-                        *column = ancestors.iter().map(|&ancestor| column[ancestor]).collect();
-                    }
-                }
-            }
-        }
-        let weights = weights.expect("at least one feature").values().to_vec();
-        Ok(SmcEstimate {
-            log_z_hat: filter.log_z_hat()[0],
-            effective_sample_size,
-            columns,
-            weights,
-        })
-    }
-
-    /// One more feature of every particle, and its log-weight.
-    fn grow(
-        &self,
-        columns: &[Vec<f32>],
-        ancestors: Option<&[usize]>,
-        number: usize,
-        streams: &Streams,
-        repeat: u64,
-    ) -> Result<(Vec<f32>, Vec<f64>)> {
-        let (features, index) = (self.engine.config.features, columns.len());
-        let tiles = number.div_ceil(TILE);
-        let (mut column, mut log_w) = (vec![0.0; number], vec![0.0; number]);
-        self.pool.install(|| {
-            let outputs = column.par_chunks_mut(TILE).zip(log_w.par_chunks_mut(TILE));
-            outputs.enumerate().for_each(|(tile, (column, log_w))| {
-                self.with_memory(|forward, stage| {
-                    let (first, rows) = (tile * TILE, column.len());
-                    forward.begin_free(rows, features);
-                    for (feature, values) in columns.iter().enumerate() {
-                        for (row, &value) in values[first..first + rows].iter().enumerate() {
-                            forward.rows[row * features + feature] = value;
-                        }
-                    }
-                    if let Some(ancestors) = ancestors {
-                        forward.share(&ancestors[first..first + rows]);
-                    }
-                    let lane = (index * tiles + tile) as u64;
-                    self.advance(
-                        forward,
-                        index,
-                        &mut [streams.stream("ar-smc", repeat, lane)],
-                        stage,
-                    );
-                    column.copy_from_slice(&stage.x);
-                    for (log_w, (log_p, log_q)) in
-                        log_w.iter_mut().zip(stage.log_p.iter().zip(&stage.log_q))
-                    {
-                        *log_w = f64::from(*log_p) - f64::from(*log_q);
-                    }
-                });
-            });
-        });
-        crate::weights::check_finite("log p~ - log q of the autoregressive EBM", &log_w, number)?;
-        Ok((column, log_w))
     }
 
     /// One stage: contexts, draws, `log q` and `log p~`.

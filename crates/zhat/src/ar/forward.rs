@@ -46,9 +46,11 @@ pub struct Forward {
     retained: bool,
     /// Whether activations are kept for a backward pass.
     recording: bool,
+    /// Whether rows with the same prefix share their dropout mask.
+    pub share_masks: bool,
     /// The rows so far, row-major `[rows, features]`; candidate 0 of every observation is complete from the start.
     pub rows: Vec<f32>,
-    /// Row whose prefix a row has taken over at the last resampling.
+    /// First row of the same observation with the same prefix, as far as resampling tells.
     representative: Vec<usize>,
     h: Panels,
     context: Panels,
@@ -67,7 +69,8 @@ impl Forward {
             self.rows.extend_from_slice(x);
             self.rows.resize(self.rows.len() + (candidates - 1) * features, 0.0);
         }
-        self.forget_sharing();
+        self.representative.clear();
+        self.representative.extend((0..self.num_rows()).map(|row| row - row % candidates));
     }
 
     /// For passes that a backward pass follows.
@@ -81,6 +84,12 @@ impl Forward {
         self.rows.clear();
         self.rows.resize(rows * features, 0.0);
         self.forget_sharing();
+    }
+
+    /// Every row has this value as its feature, so that none is drawn at that stage.
+    pub fn give(&mut self, index: usize, value: f32) {
+        (self.candidates, self.retained) = (1, true);
+        self.rows.iter_mut().skip(index).step_by(self.features).for_each(|x| *x = value);
     }
 
     /// Rows next to each other with the same ancestor share their prefix.
@@ -99,20 +108,30 @@ impl Forward {
 
     /// Runs the proposal network on the prefixes of length `index`, once for those that are shared.
     ///
-    /// With dropout every row has its own mask and so its own context.
+    /// With dropout every row has its own mask and so its own context, unless masks are shared too.
     pub fn propose(
         &mut self,
         engine: &Engine,
         index: usize,
-        masks: Option<&mut Masks>,
+        mut masks: Option<&mut Masks>,
         stage: &mut Stage,
     ) {
         let (rows, features) = (self.num_rows(), self.features);
         let proposal = &engine.proposal;
         let mut distinct: Vec<usize> = Vec::new();
         stage.sharing.clear();
-        if masks.is_none() {
-            self.find_sharing(index, &mut distinct, &mut stage.sharing);
+        match &mut masks {
+            // The empty prefix is the same for all observations.
+            None if index == 0 => {
+                distinct.push(0);
+                stage.sharing.resize(rows, 0);
+            }
+            None => find_sharing(&self.representative, &mut distinct, &mut stage.sharing),
+            Some(masks) if self.share_masks => {
+                find_sharing(&self.representative, &mut distinct, &mut stage.sharing);
+                masks.set_rows(rows_of(&distinct, self.candidates, rows));
+            }
+            Some(_) => (),
         }
         let prefixes = if stage.sharing.is_empty() { rows } else { distinct.len() };
         stage.prefix.reshape(if index == 0 { 1 } else { prefixes }, index.max(1));
@@ -174,8 +193,11 @@ impl Forward {
     }
 
     /// Runs the energy network: `log p~(x_d | x_<d)` of every row.
-    pub fn weigh(&mut self, engine: &Engine, masks: Option<&mut Masks>, stage: &mut Stage) {
+    pub fn weigh(&mut self, engine: &Engine, mut masks: Option<&mut Masks>, stage: &mut Stage) {
         let (rows, energy, context) = (self.num_rows(), &engine.energy, engine.config.context);
+        if let Some(masks) = &mut masks {
+            masks.set_rows((0..rows / self.candidates).map(|_| self.candidates));
+        }
         self.contexts(engine, stage);
         for row in 0..rows {
             stage.energy_input.set(row, context, stage.x[row]);
@@ -227,8 +249,7 @@ impl Forward {
         for (candidate, &ancestor) in ancestors.iter().enumerate() {
             let to = (first + candidate) * features;
             self.rows[to..to + known].copy_from_slice(&old[ancestor * features..][..known]);
-            let earlier = ancestors[..candidate].iter().position(|&other| other == ancestor);
-            self.representative[first + candidate] = first + earlier.unwrap_or(candidate);
+            self.representative[first + candidate] = first + sibling(ancestors, candidate);
         }
     }
 
@@ -237,27 +258,38 @@ impl Forward {
         self.representative.clear();
         self.representative.extend(0..self.num_rows());
     }
+}
 
-    /// The distinct prefixes' rows, and the prefix of every row; nothing if all are distinct.
-    fn find_sharing(&self, index: usize, distinct: &mut Vec<usize>, sharing: &mut Vec<usize>) {
-        let rows = self.num_rows();
-        if index == 0 {
-            distinct.push(0);
-            sharing.resize(rows, 0);
-            return;
-        }
-        for (row, &representative) in self.representative.iter().enumerate() {
-            if representative == row {
-                distinct.push(row);
-                sharing.push(distinct.len() - 1);
-            } else {
-                sharing.push(sharing[representative]);
-            }
-        }
-        if distinct.len() == rows {
-            sharing.clear();
+/// The first candidate with the same ancestor.
+pub(super) fn sibling(ancestors: &[usize], candidate: usize) -> usize {
+    let earlier = ancestors[..candidate].iter().position(|&other| other == ancestors[candidate]);
+    earlier.unwrap_or(candidate)
+}
+
+/// The distinct prefixes' rows, and the prefix of every row; nothing of the latter if all are distinct.
+pub(super) fn find_sharing(
+    representative: &[usize],
+    distinct: &mut Vec<usize>,
+    sharing: &mut Vec<usize>,
+) {
+    for (row, &representative) in representative.iter().enumerate() {
+        if representative == row {
+            distinct.push(row);
+            sharing.push(distinct.len() - 1);
+        } else {
+            sharing.push(sharing[representative]);
         }
     }
+    if distinct.len() == representative.len() {
+        sharing.clear();
+    }
+}
+
+/// How many of the distinct prefixes belong to each observation.
+pub(super) fn rows_of(distinct: &[usize], candidates: usize, rows: usize) -> Vec<usize> {
+    let mut number = vec![0; rows / candidates];
+    distinct.iter().for_each(|row| number[row / candidates] += 1);
+    number
 }
 
 dispatch! {

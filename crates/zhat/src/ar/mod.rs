@@ -1,5 +1,6 @@
 //! The autoregressive EBM: networks, proposal, training step, sampling and evaluation.
 
+mod bridge;
 mod config;
 mod criterion;
 mod device;
@@ -16,6 +17,7 @@ mod particles;
 mod products;
 mod sample;
 pub(crate) mod simd;
+mod smc;
 mod step;
 mod tile;
 mod trunk;
@@ -26,9 +28,10 @@ pub use criterion::{ArCriterion, ArStepConfig, ContextFlow, ProposalTarget};
 pub use device::DeviceLoss;
 pub use dropout::{Dropout, Masks};
 pub use engine::Engine;
-pub use evaluate::{Evaluator, RowScores, SmcEstimate};
+pub use evaluate::{Evaluator, RowScores};
 pub use mixture::Mixture;
 pub use model::{ArEbm, Outlook};
 pub use network::{ResidualBlock, ResidualNet, ResidualNetConfig};
+pub use smc::SmcEstimate;
 pub use step::{ArStep, ArStepReport};
-pub use workload::{products_alone, step_flops, step_networks};
+pub use workload::{products_alone, score_flops, step_flops, step_networks};

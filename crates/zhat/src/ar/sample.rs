@@ -3,13 +3,10 @@
 use rayon::prelude::*;
 
 use super::criterion::ArStepConfig;
-use super::evaluate::{Evaluator, SmcEstimate};
+use super::evaluate::{Evaluator, TILE};
 use super::particles::ParticleSystem;
 use crate::error::Result;
 use crate::rng::{Stream, Streams};
-
-/// Rows that are drawn together.
-const TILE: usize = 252;
 
 impl Evaluator {
     /// Independent draws from the proposal.
@@ -93,30 +90,5 @@ impl Evaluator {
                 .collect()
         });
         moved.into_iter().collect::<Result<Vec<_>>>().map(|parts| parts.concat())
-    }
-}
-
-impl SmcEstimate {
-    /// Rows drawn by weight from the particles: draws from the model as their number grows.
-    ///
-    /// # Shapes
-    /// - output: `[number, features]`, row-major
-    pub fn sample(&self, number: usize, rng: &mut Stream) -> Vec<f32> {
-        let mut sum = 0.0;
-        let cumulative: Vec<f64> = self
-            .weights
-            .iter()
-            .map(|weight| {
-                sum += weight;
-                sum
-            })
-            .collect();
-        let mut rows = Vec::with_capacity(number * self.columns.len());
-        for _ in 0..number {
-            let at = rng.uniform() * sum;
-            let particle = cumulative.partition_point(|&c| c <= at).min(cumulative.len() - 1);
-            rows.extend(self.columns.iter().map(|column| column[particle]));
-        }
-        rows
     }
 }

@@ -108,6 +108,7 @@ impl Plan<'_> {
             (0..observations).map(|n| ParticleSystem::new(self.config, first + n)).collect();
         let mut report = TileReport::default();
         workspace.stages.resize_with(features, Stage::default);
+        workspace.forward.share_masks = self.config.share_masks;
         workspace.forward.begin(x, features, self.config.candidates());
         for stage in 0..features {
             let masks = Dropout::new(self.engine.config.dropout)

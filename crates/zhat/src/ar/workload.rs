@@ -37,6 +37,20 @@ pub fn step_flops(config: &ArEbmConfig, settings: &ArStepConfig, batch: usize) -
     2.0 * multiplications * observations
 }
 
+/// Floating-point operations of the networks' products when rows are scored, without those that are shared.
+pub fn score_flops(config: &ArEbmConfig, rows: usize) -> f64 {
+    let features = config.features as f64;
+    let blocks = |size: &NetworkSize| 2.0 * size.blocks as f64 * (size.width * size.width) as f64;
+    let width = config.proposal.width as f64;
+    let outputs = (config.context + 3 * config.mixture_components) as f64;
+    // The first stage's context is evaluated once for all rows.
+    let prefixes = features * (features - 1.0) / 2.0;
+    let contexts = (features - 1.0) * (blocks(&config.proposal) + outputs * width);
+    let energy = ((config.context + 2) * config.energy.width) as f64;
+    let energies = features * (blocks(&config.energy) + energy);
+    2.0 * rows as f64 * (prefixes * width + contexts + energies)
+}
+
 /// The networks that a step goes through.
 pub fn step_networks<'a>(config: &'a ArEbmConfig, settings: &ArStepConfig) -> Vec<&'a NetworkSize> {
     match settings.criterion {

@@ -2,11 +2,13 @@
 //! sets of points.
 
 mod annealed;
+mod bridge;
 mod importance;
 mod sequential;
 mod wasserstein;
 
 pub use annealed::{AnnealedConfig, Bridge};
+pub use bridge::bridge_sampling;
 pub use importance::{conditional_importance_sampling, importance_sampling};
 pub use sequential::{conditional_smc, smc};
 pub use wasserstein::{Matching, match_points, sliced_wasserstein, wasserstein};
@@ -32,8 +34,12 @@ pub struct LogZ {
 
 impl LogZ {
     /// From independent unbiased estimates of `Z`, given as logs.
-    pub(crate) fn from_estimates(log_z_hats: &[f64]) -> Self {
+    ///
+    /// # Panics
+    /// If there are fewer than two: one estimate has no spread.
+    pub fn from_estimates(log_z_hats: &[f64]) -> Self {
         let number = log_z_hats.len();
+        assert!(number >= 2, "a standard error needs two estimates");
         let log_z = log_mean_exp(log_z_hats);
         // Relative to their mean; var(log mean) = var(Z-hat) / (n mean^2) to first order.
         let relative: Vec<f64> = log_z_hats.iter().map(|log| (log - log_z).exp()).collect();

@@ -145,6 +145,34 @@ fn fast_gradients_equal_plain_autodiff_for_every_criterion() {
 }
 
 #[test]
+fn shared_masks_give_the_gradient_of_plain_autodiff_with_the_same_masks() {
+    for criterion in CRITERIA {
+        for flow in [ContextFlow::Shared, ContextFlow::Detached] {
+            let mut settings = settings(criterion);
+            (settings.share_masks, settings.context_flow) = (true, flow);
+            settings.proposal_target = ProposalTarget::Mix(0.3);
+            compare(&config(4, [32, 48], 0.3, Activation::Relu), &settings, 7);
+        }
+    }
+}
+
+#[test]
+fn sharing_masks_matters_with_dropout_alone() {
+    for dropout in [0.0, 0.3] {
+        let config = config(3, [32, 16], dropout, Activation::Relu);
+        let (model, x, streams) = setup(&config, 9);
+        let run = |share_masks| {
+            let criterion = ArCriterion::SmcRnce(SmcGradient::Filtering);
+            let settings = ArStepConfig { share_masks, ..settings(criterion) };
+            let mut step = ArStep::new(&config, &settings, 1).unwrap();
+            let (gradients, report) = step.gradient(&model, &x, &streams, 0, None).unwrap();
+            (collect(&model, &gradients), report)
+        };
+        assert_eq!(run(true) == run(false), dropout == 0.0, "{dropout}");
+    }
+}
+
+#[test]
 fn fast_gradients_equal_plain_autodiff_for_every_width_and_activation() {
     for activation in [Activation::Relu, Activation::Tanh] {
         for widths in [[1, 3], [17, 5], [64, 33], [100, 128], [256, 64], [512, 16]] {
@@ -178,14 +206,17 @@ fn results_have_the_same_bits_for_any_number_of_threads() {
     for criterion in CRITERIA {
         let config = config(3, [32, 16], 0.1, Activation::Relu);
         let (model, x, streams) = setup(&config, 37);
-        let run = |threads| {
-            let mut step = ArStep::new(&config, &settings(criterion), threads).unwrap();
-            let (gradients, report) = step.gradient(&model, &x, &streams, 0, None).unwrap();
-            (collect(&model, &gradients), report)
-        };
-        let one = run(1);
-        assert_eq!(one, run(2));
-        assert_eq!(one, run(3));
+        for share_masks in [false, true] {
+            let run = |threads| {
+                let settings = ArStepConfig { share_masks, ..settings(criterion) };
+                let mut step = ArStep::new(&config, &settings, threads).unwrap();
+                let (gradients, report) = step.gradient(&model, &x, &streams, 0, None).unwrap();
+                (collect(&model, &gradients), report)
+            };
+            let one = run(1);
+            assert_eq!(one, run(2));
+            assert_eq!(one, run(3));
+        }
     }
 }
 
@@ -194,14 +225,16 @@ fn the_tiled_gradient_equals_that_of_the_whole_batch() {
     for criterion in CRITERIA {
         let config = config(3, [32, 16], 0.1, Activation::Relu);
         let (model, x, streams) = setup(&config, 24);
-        let run = |tile_rows| {
-            let mut settings = settings(criterion);
-            (settings.tile_rows, settings.lanes) = (tile_rows, 5);
-            let mut step = ArStep::new(&config, &settings, 2).unwrap();
-            collect(&model, &step.gradient(&model, &x, &streams, 0, None).unwrap().0)
-        };
-        assert!(difference(&run(1), &run(10_000)) < 1e-5);
-        assert!(difference(&run(35), &run(10_000)) < 1e-5);
+        for share_masks in [false, true] {
+            let run = |tile_rows| {
+                let mut settings = ArStepConfig { share_masks, ..settings(criterion) };
+                (settings.tile_rows, settings.lanes) = (tile_rows, 5);
+                let mut step = ArStep::new(&config, &settings, 2).unwrap();
+                collect(&model, &step.gradient(&model, &x, &streams, 0, None).unwrap().0)
+            };
+            assert!(difference(&run(1), &run(10_000)) < 1e-5);
+            assert!(difference(&run(35), &run(10_000)) < 1e-5);
+        }
     }
 }
 

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use zhat::ar::Evaluator;
 use zhat::rng::Streams;
 use zhat_table::data::benchmark::Benchmark;
-use zhat_table::fit::{self, Criterion, FitConfig, Likelihood, Session, evaluate};
+use zhat_table::fit::{self, Criterion, FitConfig, Likelihood, Session, StepSeconds, evaluate};
 use zhat_table::run::{RunDirectory, load_model};
 use zhat_table::{Result, TableError};
 
 use super::distance::Distances;
-use super::plan::{Plan, StepSeconds};
+use super::plan::Plan;
 use super::{Bench, Event, Watch, preset, read_json, write_json};
 
 /// A cell of the table.
@@ -228,7 +228,7 @@ impl Speed {
 
     /// The medians, or what the plan had timed where no step was taken.
     fn medians(&self, plan: &Plan, criterion: Criterion) -> StepSeconds {
-        let planned = plan.seconds.get(super::name(criterion)).copied();
+        let planned = plan.seconds.get(criterion.name()).copied();
         let planned = planned.unwrap_or(StepSeconds { warm_up: f64::NAN, full: f64::NAN });
         let median = |times: &[f32], otherwise: f64| {
             let mut times = times.to_vec();

@@ -88,10 +88,9 @@ pub(super) fn title(set: Benchmark) -> String {
 
 #[cfg(test)]
 mod tests {
-    use zhat_table::fit::Likelihood;
+    use zhat_table::fit::{Likelihood, StepSeconds};
 
     use super::*;
-    use crate::experiment::table1::StepSeconds;
 
     fn cell(dataset: Benchmark, criterion: Criterion, found: Option<(f64, f64)>) -> Cell {
         let likelihood = found.map(|(log_likelihood, se_log_z)| Likelihood {
@@ -105,6 +104,7 @@ mod tests {
             ess: vec![0.5],
             smallest_ess: 0.5,
             rows: 100,
+            largest_weight: 0.01,
             particles: 100,
             estimates: 10,
         });

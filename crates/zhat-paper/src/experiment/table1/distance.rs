@@ -11,7 +11,7 @@ use zhat_table::Result;
 use zhat_table::fit::Criterion;
 
 use super::published::as_published;
-use super::{Bench, Event, Watch, name, read_json, write_json};
+use super::{Bench, Event, Watch, read_json, write_json};
 
 /// Independent estimates of a distance; each one draws both the data and the model's points anew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,7 +113,7 @@ impl Bench<'_> {
 
     /// Where a cell is.
     pub(super) fn cell_directory(&self, criterion: Criterion) -> PathBuf {
-        self.directory.join(name(criterion))
+        self.directory.join(criterion.name())
     }
 }
 

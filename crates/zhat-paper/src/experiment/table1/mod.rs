@@ -15,7 +15,7 @@ mod report;
 
 pub use cell::Cell;
 pub use distance::Distances;
-pub use plan::{Length, Plan, StepSeconds};
+pub use plan::{Length, Plan};
 pub use published::{CONTEXT, Published, published};
 pub use report::Table1;
 
@@ -140,26 +140,6 @@ pub fn preset(set: Benchmark) -> Preset {
         Benchmark::Miniboone => Preset::Miniboone,
         Benchmark::Bsds300 => Preset::Bsds300,
     }
-}
-
-/// The name of a criterion that a user types.
-pub fn name(criterion: Criterion) -> &'static str {
-    match criterion {
-        Criterion::MlIs => "ml-is",
-        Criterion::Rnce => "rnce",
-        Criterion::SmcRnce => "smc-rnce",
-        Criterion::SmcRnceTrajectory => "smc-rnce-trajectory",
-        Criterion::QOnly => "q-only",
-    }
-}
-
-/// The criterion of a name.
-pub fn criterion(text: &str) -> Result<Criterion> {
-    let all = [CRITERIA.as_slice(), &[Criterion::SmcRnceTrajectory, Criterion::QOnly]].concat();
-    all.into_iter().find(|&criterion| name(criterion) == text.trim()).ok_or_else(|| {
-        let names = Criterion::NAMES.join(", ");
-        TableError::Config { reason: format!("there is no criterion {text}; there are {names}") }
-    })
 }
 
 /// What someone who watches is told.

@@ -2,17 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::Instant;
 
-use burn::optim::{AdamConfig, ModuleOptimizer};
-use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use zhat::ar::{ArCriterion, ArEbm, ArStep, ArTrainingConfig};
-use zhat::rng::Streams;
-use zhat_table::fit::{Criterion, FitConfig};
+use zhat::ar::ArTrainingConfig;
+use zhat_table::fit::{Criterion, FitConfig, StepSeconds, StepTimer};
 use zhat_table::{Result, TableError};
 
-use super::{Bench, Event, Watch, name, preset, read_json, write_json};
+use super::{Bench, Event, Watch, preset, read_json, write_json};
 
 /// How long each cell trains.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -42,15 +38,6 @@ impl Length {
         let reason = format!("a cell cannot train for {self:?}");
         if is_possible { Ok(()) } else { Err(TableError::Config { reason }) }
     }
-}
-
-/// Median seconds of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct StepSeconds {
-    /// In the warm-up, which trains the proposal alone.
-    pub warm_up: f64,
-    /// After it.
-    pub full: f64,
 }
 
 /// The steps of all cells of a set.
@@ -147,79 +134,23 @@ impl Bench<'_> {
     /// The criteria take turns, so that a machine that is busy for a moment does not slow down one of them alone.
     fn time(&self) -> Result<Option<BTreeMap<String, StepSeconds>>> {
         let criteria = &self.settings.criteria;
-        let mut timers =
-            criteria.iter().map(|&criterion| self.timer(criterion)).collect::<Result<Vec<_>>>()?;
-        for round in 0..UNTIMED + TIMED {
+        let any = Plan { steps: 1, warm_up: 0, seconds: BTreeMap::new() };
+        let mut timers = criteria
+            .iter()
+            .map(|&criterion| {
+                StepTimer::new(&self.config(criterion, &any), self.data, self.threads)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        for _ in 0..StepTimer::ROUNDS {
             for timer in &mut timers {
                 if self.is_stopped() {
                     return Ok(None);
                 }
-                timer.step(self, round)?;
+                timer.round(self.data)?;
             }
         }
-        let names = criteria.iter().map(|&criterion| name(criterion).to_string());
-        Ok(Some(names.zip(timers.iter_mut().map(Timer::medians)).collect()))
-    }
-
-    fn timer(&self, criterion: Criterion) -> Result<Timer> {
-        let any = Plan { steps: 1, warm_up: 0, seconds: BTreeMap::new() };
-        let config = self.config(criterion, &any);
-        let shape = config.shape(self.data.columns.len());
-        let streams = Streams::new(config.seed);
-        Ok(Timer {
-            model: shape.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?,
-            step: ArStep::new(&shape, &config.step(), self.threads)?,
-            optimiser: AdamConfig::new().with_epsilon(1e-8).init(),
-            streams,
-            config,
-            seconds: [Vec::new(), Vec::new()],
-        })
-    }
-}
-
-/// A model that trains only to see how long a step takes.
-struct Timer {
-    config: FitConfig,
-    streams: Streams,
-    model: ArEbm,
-    step: ArStep,
-    optimiser: ModuleOptimizer,
-    /// Seconds of the steps in the warm-up and after it.
-    seconds: [Vec<f64>; 2],
-}
-
-/// Rounds before the timed ones, and those.
-const UNTIMED: usize = 2;
-const TIMED: usize = 9;
-
-impl Timer {
-    /// One step of the warm-up and one after it.
-    fn step(&mut self, bench: &Bench, round: usize) -> Result<()> {
-        let training = &self.config.training;
-        let features = bench.data.columns.len();
-        let rows = training.batch.min(bench.data.train.len() / features);
-        let x = &bench.data.train[..rows * features];
-        let criteria = [ArCriterion::QOnly, training.criterion.for_step()];
-        for (criterion, seconds) in criteria.into_iter().zip(&mut self.seconds) {
-            self.step.settings_mut().criterion = criterion;
-            let start = Instant::now();
-            let clip = Some(training.max_gradient_norm);
-            let (gradients, _) =
-                self.step.gradient(&self.model, x, &self.streams, round as u64, clip)?;
-            self.model = self.optimiser.step(training.learning_rate, self.model.clone(), gradients);
-            if round >= UNTIMED {
-                seconds.push(start.elapsed().as_secs_f64());
-            }
-        }
-        Ok(())
-    }
-
-    fn medians(&mut self) -> StepSeconds {
-        let [warm_up, full] = self.seconds.each_mut().map(|seconds| {
-            seconds.sort_by(f64::total_cmp);
-            seconds[TIMED / 2]
-        });
-        StepSeconds { warm_up, full }
+        let names = criteria.iter().map(|&criterion| criterion.name().to_string());
+        Ok(Some(names.zip(timers.iter().map(StepTimer::medians)).collect()))
     }
 }
 

@@ -14,7 +14,7 @@ use zhat_table::fit::{Criterion, MetricsRecord};
 
 use super::claims::{claims, label, title};
 use super::published::{CONTEXT, points, published, true_distance};
-use super::{Cell, Distances, Length, Settings, name, write_json};
+use super::{Cell, Distances, Length, Settings, write_json};
 
 /// The table so far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -326,7 +326,7 @@ impl Table1 {
             text += &format!(
                 "{},{},{},{},{}\n",
                 cell.dataset,
-                name(cell.criterion),
+                cell.criterion.name(),
                 cell.steps,
                 cell.paper_steps,
                 numbers.join(",")
@@ -367,7 +367,7 @@ struct Curves {
 impl Curves {
     /// What there is of them; a figure is no reason to fail.
     fn read(out: &Path, cell: &Cell) -> Self {
-        let path = out.join(cell.dataset.name()).join(name(cell.criterion)).join("metrics.jsonl");
+        let path = out.join(cell.dataset.name()).join(cell.criterion.name()).join("metrics.jsonl");
         let text = fs::read_to_string(path).unwrap_or_default();
         let lines: Vec<MetricsRecord> =
             text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();

@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 
 use super::error::{Error, Result};
-use super::gather::Gather;
+use super::gather::{Flow, Gather, Target};
 use super::nearest::nearest;
 use super::options::{Format, ReadOptions, is_delimiter};
 use super::table::Table;
@@ -32,6 +32,26 @@ pub struct Reading {
 
 /// Reads a table from a CSV, NPY or Parquet file, compressed or not, holding only the table in memory.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
+    let (table, dropped_rows) = gather(path, options, Target::Table)?.finish();
+    check_rows(path, table.rows(), dropped_rows)?;
+    Ok(Reading { table, dropped_rows })
+}
+
+/// Reads a file of any length batch by batch, in the memory of one batch, until `take` wants no more; gives the number
+/// of rows that were read. (A compressed NPY file in column order is the exception: it is held whole.)
+pub fn read_batches(
+    path: &Path,
+    options: &ReadOptions,
+    rows: usize,
+    mut take: impl FnMut(Table) -> Flow,
+) -> Result<usize> {
+    let target = Target::Batches(rows.max(1), &mut take);
+    let (read, dropped) = gather(path, options, target)?.finish_batches();
+    check_rows(path, read, dropped)?;
+    Ok(read)
+}
+
+fn gather<'a>(path: &Path, options: &ReadOptions, target: Target<'a>) -> Result<Gather<'a>> {
     check_options(options)?;
     check_path(path)?;
     let opened = Opened::new(path)?;
@@ -39,21 +59,19 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
         Some(format) => format,
         None => opened.format()?,
     };
-    let gathered = match format {
-        Format::Csv => text::read(opened, options),
-        Format::Npy => npy::read(opened, options),
-        Format::Parquet => parquet::read(opened, options),
-    }?;
-    finish(path, gathered)
+    match format {
+        Format::Csv => text::read(opened, options, target),
+        Format::Npy => npy::read(opened, options, target),
+        Format::Parquet => parquet::read(opened, options, target),
+    }
 }
 
-/// The reading, unless nothing is in it.
-fn finish(path: &Path, gathered: Gather) -> Result<Reading> {
-    let (table, dropped_rows) = gathered.finish();
-    match (table.rows(), dropped_rows) {
+/// An error if nothing was read.
+fn check_rows(path: &Path, read: usize, dropped: usize) -> Result<()> {
+    match (read, dropped) {
         (0, 0) => Err(Error::NoRows { file: path.into(), header_only: false }),
         (0, rows) => Err(Error::EveryRowMissing { file: path.into(), rows }),
-        _ => Ok(Reading { table, dropped_rows }),
+        _ => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 
 use crate::data::columns::{choose, numbered};
 use crate::data::error::{Error, Place, Result, Unit};
-use crate::data::gather::{Flow, Gather};
+use crate::data::gather::{Flow, Gather, Target};
 use crate::data::options::ReadOptions;
 
 use super::npy_header::{MAGIC, NpyHeader};
@@ -17,7 +17,11 @@ const CHUNK: usize = 1 << 18;
 /// More columns than this are a damaged header or another kind of array; no density is fitted to them.
 const MOST_COLUMNS: usize = 1 << 20;
 
-pub(super) fn read(opened: Opened, options: &ReadOptions) -> Result<Gather> {
+pub(super) fn read<'a>(
+    opened: Opened,
+    options: &ReadOptions,
+    target: Target<'a>,
+) -> Result<Gather<'a>> {
     if !opened.head.starts_with(MAGIC) {
         return Err(opened.wrong_magic("an NPY file"));
     }
@@ -40,7 +44,7 @@ pub(super) fn read(opened: Opened, options: &ReadOptions) -> Result<Gather> {
         return Err(short(&opened, rows, header.rows));
     }
     let names: Vec<String> = (0..header.columns).map(numbered).collect();
-    let mut gather = Gather::new(choose(&opened.path, &names, options)?, options);
+    let mut gather = Gather::new(choose(&opened.path, &names, options)?, options, target);
     let array = Array { opened: &opened, header };
     match (array.header.column_order, opened.compression) {
         (false, _) => array.rows_in_order(&mut gather)?,
@@ -58,7 +62,7 @@ struct Array<'a> {
 
 impl Array<'_> {
     /// Row order: a stream of rows.
-    fn rows_in_order(&self, gather: &mut Gather) -> Result<()> {
+    fn rows_in_order(&self, gather: &mut Gather<'_>) -> Result<()> {
         let NpyHeader { number, rows, columns, .. } = self.header;
         if self.opened.compression == Compression::None {
             gather.expect_rows(rows);
@@ -87,7 +91,7 @@ impl Array<'_> {
     }
 
     /// Column order in a plain file: a piece of every column at a time, so that nothing is held twice.
-    fn columns_by_seeking(&self, gather: &mut Gather) -> Result<()> {
+    fn columns_by_seeking(&self, gather: &mut Gather<'_>) -> Result<()> {
         let NpyHeader { number, rows, offset, .. } = self.header;
         gather.expect_rows(rows);
         let unreadable = |source| Error::Unreadable { file: self.opened.path.clone(), source };
@@ -117,7 +121,7 @@ impl Array<'_> {
     }
 
     /// Column order in a compressed file: the columns are held as they come, then turned into rows.
-    fn columns_in_order(&self, gather: &mut Gather) -> Result<()> {
+    fn columns_in_order(&self, gather: &mut Gather<'_>) -> Result<()> {
         let NpyHeader { number, rows, columns, .. } = self.header;
         let mut stream = self.numbers()?;
         let mut held: Vec<Vec<f64>> = vec![Vec::new(); columns];
@@ -167,7 +171,7 @@ impl Array<'_> {
         })
     }
 
-    fn short(&self, gather: &Gather) -> Error {
+    fn short(&self, gather: &Gather<'_>) -> Error {
         short(self.opened, gather.seen(), self.header.rows)
     }
 }

@@ -12,7 +12,7 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::data::columns::{choose, ranges};
 use crate::data::error::{Error, Place, Result, Unit};
-use crate::data::gather::{Flow, Gather};
+use crate::data::gather::{Flow, Gather, Target};
 use crate::data::options::ReadOptions;
 
 use super::open::{Compression, Opened};
@@ -22,13 +22,21 @@ const BATCH: usize = 1 << 13;
 
 /// Reads a Parquet file. The `parquet` crate has panics left for damaged files (version 60: a page that asks for a
 /// dictionary that is not there), so a panic inside it is caught here and reported as damage.
-pub(super) fn read(opened: Opened, options: &ReadOptions) -> Result<Gather> {
-    catch_unwind(AssertUnwindSafe(|| read_sound(&opened, options))).unwrap_or_else(|_| {
+pub(super) fn read<'a>(
+    opened: Opened,
+    options: &ReadOptions,
+    target: Target<'a>,
+) -> Result<Gather<'a>> {
+    catch_unwind(AssertUnwindSafe(|| read_sound(&opened, options, target))).unwrap_or_else(|_| {
         Err(opened.damaged(0, &std::io::Error::other("a page contradicts the file's own index")))
     })
 }
 
-fn read_sound(opened: &Opened, options: &ReadOptions) -> Result<Gather> {
+fn read_sound<'a>(
+    opened: &Opened,
+    options: &ReadOptions,
+    target: Target<'a>,
+) -> Result<Gather<'a>> {
     if opened.compression != Compression::None {
         return Err(Error::Unsupported {
             file: opened.path.clone(),
@@ -48,7 +56,7 @@ fn read_sound(opened: &Opened, options: &ReadOptions) -> Result<Gather> {
     let metadata = reader.metadata().file_metadata();
     let columns = metadata.schema_descr().columns();
     let names: Vec<String> = columns.iter().map(|column| column.path().string()).collect();
-    let mut gather = Gather::new(choose(&opened.path, &names, options)?, options);
+    let mut gather = Gather::new(choose(&opened.path, &names, options)?, options, target);
     let kinds: Vec<Option<Kind>> = columns.iter().map(|column| Kind::of(column)).collect();
     if let Some(column) = gather.columns.iter().find(|column| kinds[column.index].is_none()) {
         let numeric: Vec<usize> = (0..kinds.len()).filter(|&i| kinds[i].is_some()).collect();
@@ -85,7 +93,7 @@ fn read_sound(opened: &Opened, options: &ReadOptions) -> Result<Gather> {
 }
 
 /// Reads a row group to its end.
-fn batches(opened: &Opened, readers: &mut [Numbers], gather: &mut Gather) -> Result<Flow> {
+fn batches(opened: &Opened, readers: &mut [Numbers], gather: &mut Gather<'_>) -> Result<Flow> {
     let mut cells = vec![0.0; readers.len()];
     loop {
         for numbers in readers.iter_mut() {

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use crate::data::cell::{Cell, has_decimal_comma, shown};
 use crate::data::columns::{choose, numbered, ranges};
 use crate::data::error::{Error, Place, Result, Unit};
-use crate::data::gather::{Flow, Gather};
+use crate::data::gather::{Flow, Gather, Target};
 use crate::data::options::ReadOptions;
 
 use super::open::Opened;
@@ -15,7 +15,11 @@ use super::spaces::Spaces;
 /// After how many rows the length of the table is guessed, so that memory is asked for once.
 const ROWS_BEFORE_GUESS: usize = 20_000;
 
-pub(super) fn read(opened: Opened, options: &ReadOptions) -> Result<Gather> {
+pub(super) fn read<'a>(
+    opened: Opened,
+    options: &ReadOptions,
+    target: Target<'a>,
+) -> Result<Gather<'a>> {
     if let Some(found) = sniff::not_text(&opened.head) {
         return Err(Error::NotText { file: opened.path.clone(), found });
     }
@@ -27,7 +31,7 @@ pub(super) fn read(opened: Opened, options: &ReadOptions) -> Result<Gather> {
     let file = File { opened: &opened, delimiter, width: first.len() };
     let names =
         if has_header { file.names(first)? } else { (0..file.width).map(numbered).collect() };
-    let mut gather = Gather::new(choose(&opened.path, &names, options)?, options);
+    let mut gather = Gather::new(choose(&opened.path, &names, options)?, options, target);
     file.rows(has_header, &mut gather)?;
     if has_header && gather.seen() == 0 {
         return Err(Error::NoRows { file: opened.path.clone(), header_only: true });
@@ -60,7 +64,7 @@ impl File<'_> {
     }
 
     /// Streams all rows into the table.
-    fn rows(&self, mut skip: bool, gather: &mut Gather) -> Result<()> {
+    fn rows(&self, mut skip: bool, gather: &mut Gather<'_>) -> Result<()> {
         let mut reader = sniff::reader(self.opened.stream()?, self.delimiter);
         let mut record = csv::ByteRecord::new();
         let mut cells = vec![0.0; gather.columns.len()];
@@ -110,7 +114,7 @@ impl File<'_> {
         }
     }
 
-    fn not_numeric(&self, record: &csv::ByteRecord, index: usize, gather: &Gather) -> Error {
+    fn not_numeric(&self, record: &csv::ByteRecord, index: usize, gather: &Gather<'_>) -> Error {
         let bytes = &record[index];
         let chosen = gather.columns.iter().find(|column| column.index == index);
         let name = chosen.map_or_else(|| numbered(index), |column| column.name.clone());

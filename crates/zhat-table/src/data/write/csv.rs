@@ -1,27 +1,57 @@
-//! A table as text: a header, then the shortest decimals that read back as the same floats.
+//! A table as text: a header, then a line for each row; a missing cell is empty.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::data::table::Table;
+use super::{Precision, RowFormat};
 
-pub(super) fn write(file: &mut impl Write, table: &Table, delimiter: u8) -> io::Result<()> {
-    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(file);
-    writer.write_record(table.columns())?;
-    let mut text = String::new();
-    for row in table.iter_rows() {
-        for value in row {
-            text.clear();
-            if !value.is_nan() {
-                use std::fmt::Write as _;
-                // Plain decimals for everyday sizes, exponents outside.
-                let everyday = *value == 0.0 || (1e-4..1e7).contains(&value.abs());
-                let written =
-                    if everyday { write!(text, "{value}") } else { write!(text, "{value:e}") };
-                written.map_err(io::Error::other)?;
-            }
-            writer.write_field(&text)?;
-        }
-        writer.write_record(None::<&[u8]>)?;
+pub(super) struct Rows<W: Write> {
+    writer: csv::Writer<W>,
+    columns: usize,
+    precision: Precision,
+    text: String,
+}
+
+impl<W: Write> Rows<W> {
+    pub(super) fn new(
+        file: W,
+        columns: &[String],
+        delimiter: u8,
+        precision: Precision,
+    ) -> io::Result<Self> {
+        let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(file);
+        writer.write_record(columns)?;
+        Ok(Self { writer, columns: columns.len(), precision, text: String::new() })
     }
-    writer.flush()
+}
+
+impl<W: Write> RowFormat for Rows<W> {
+    fn rows(&mut self, values: &[f64]) -> io::Result<()> {
+        for row in values.chunks_exact(self.columns) {
+            for &value in row {
+                self.text.clear();
+                if !value.is_nan() {
+                    print(&mut self.text, value, self.precision).map_err(io::Error::other)?;
+                }
+                self.writer.write_field(&self.text)?;
+            }
+            self.writer.write_record(None::<&[u8]>)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// Plain decimals for everyday sizes, exponents outside.
+fn print(text: &mut String, value: f64, precision: Precision) -> std::fmt::Result {
+    let everyday = value == 0.0 || (1e-4..1e7).contains(&value.abs());
+    match precision {
+        Precision::Single if everyday => write!(text, "{}", value as f32),
+        Precision::Single => write!(text, "{:e}", value as f32),
+        Precision::Double if value.is_finite() => write!(text, "{value:.6}"),
+        Precision::Double => write!(text, "{value}"),
+    }
 }

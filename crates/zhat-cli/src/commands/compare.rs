@@ -1,0 +1,126 @@
+//! `zhat compare`: several criteria on equal terms.
+
+use std::path::PathBuf;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use zhat_table::compare::{Budget, CompareOptions, compare};
+use zhat_table::fit::{Criterion, Event, FitConfig};
+
+use super::preset::PresetName;
+use crate::exit::Outcome;
+use crate::interrupt;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// A file (CSV, NPY, Parquet; compressed too) or builtin:NAME
+    #[arg(default_value = "builtin:pinwheel")]
+    data: String,
+    /// The criteria, with commas between them
+    #[arg(long, value_delimiter = ',', default_value = "ml-is,rnce,smc-rnce")]
+    criteria: Vec<String>,
+    /// Steps for each criterion [default: those of the preset]
+    #[arg(long, conflicts_with = "seconds")]
+    steps: Option<u64>,
+    /// Seconds of training for each criterion, turned into steps by timing a few
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Fits of each criterion; the n-th of each has the same seed
+    #[arg(long, default_value_t = 1)]
+    repeats: u64,
+    /// Networks and training settings to start from
+    #[arg(long, value_enum, default_value = "small")]
+    preset: PresetName,
+    /// A TOML file with settings on top of the preset
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// One more setting, such as training.batch=64; may be given several times
+    #[arg(long = "set", value_name = "SECTION.NAME=VALUE")]
+    settings: Vec<String>,
+    /// Seed of the first repeat
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Threads; 0 for as many as there are cores
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Directory for the fits, comparison.json, the figure and report.html
+    #[arg(long, default_value = "out/compare")]
+    out: PathBuf,
+    /// Go on with the comparison in --out
+    #[arg(long)]
+    resume: bool,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let mut config = FitConfig::preset(arguments.preset.preset(), &arguments.data);
+    if let Some(path) = &arguments.config {
+        config = config.with_file(path)?;
+        config.data.source = arguments.data.clone();
+    }
+    for setting in &arguments.settings {
+        config = config.with_setting(setting)?;
+    }
+    config.seed = arguments.seed;
+    config.validate()?;
+    let options = CompareOptions {
+        criteria: arguments
+            .criteria
+            .iter()
+            .map(|name| Criterion::find(name.trim()))
+            .collect::<Result<_, _>>()?,
+        budget: match (arguments.steps, arguments.seconds) {
+            (_, Some(seconds)) => Budget::Seconds(seconds),
+            (steps, None) => Budget::Steps(steps.unwrap_or(config.training.steps)),
+        },
+        repeats: arguments.repeats,
+        threads: arguments.threads,
+        resume: arguments.resume,
+    };
+    let stop = interrupt::flag()?;
+    let bar = match arguments.quiet {
+        true => ProgressBar::hidden(),
+        false => ProgressBar::new(0).with_style(ProgressStyle::with_template(
+            "{prefix:12} {bar:24} {pos}/{len} {msg}, {eta} left",
+        )?),
+    };
+    let mut validation = String::new();
+    let mut observer = |name: &str, event: &Event| match event {
+        Event::Step { step, steps, report } => {
+            if bar.prefix() != name {
+                bar.set_prefix(name.to_owned());
+                bar.reset();
+                validation.clear();
+            }
+            bar.set_length(*steps);
+            bar.set_position(*step);
+            bar.set_message(format!("loss {:.3}{validation}", report.loss));
+        }
+        Event::Validation { log_likelihood, .. } => {
+            validation = format!(", validation {log_likelihood:.3}");
+        }
+        Event::Warning(text) => bar.suspend(|| eprintln!("warning: {text}")),
+        Event::Evaluating => bar.set_message("evaluating"),
+    };
+    let comparison = compare(&config, &options, &arguments.out, stop, &mut observer);
+    bar.finish_and_clear();
+    let Some(comparison) = comparison? else {
+        let out = arguments.out.display();
+        eprintln!("stopped; go on with the same command and --resume (--out {out})");
+        return Ok(Outcome::Failed);
+    };
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&comparison)?);
+    } else {
+        print!("{}", comparison.table());
+        if let Some(truth) = comparison.truth {
+            println!("\nThe truth has {truth:.4}.");
+        }
+        println!("\n{}", arguments.out.join("report.html").display());
+    }
+    Ok(Outcome::Done)
+}

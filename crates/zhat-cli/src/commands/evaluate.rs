@@ -1,0 +1,174 @@
+//! `zhat evaluate`: a likelihood, and whether it can be trusted.
+
+use clap::ValueEnum;
+use zhat::rng::Streams;
+use zhat::smc::Resampling;
+use zhat_report::{Align, Table};
+use zhat_table::data::Missing;
+use zhat_table::fitted::{AssessOptions, Assessment, DistanceKind, assess, distances};
+
+use super::table_options::{RunOptions, TableOptions};
+use crate::exit::Outcome;
+use crate::progress::watched;
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Scheme {
+    Multinomial,
+    Stratified,
+    Systematic,
+}
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    run: RunOptions,
+    /// A file or builtin:NAME [default: the test part of the run's own data]
+    data: Option<String>,
+    #[command(flatten)]
+    table: TableOptions,
+    /// Leave out rows with missing cells
+    #[arg(long)]
+    drop_missing: bool,
+    /// Particles of each estimate of log Z
+    #[arg(long, default_value_t = 50_000)]
+    particles: usize,
+    /// Independent estimates of log Z
+    #[arg(long, default_value_t = 20)]
+    estimates: usize,
+    /// How SMC draws ancestors
+    #[arg(long, value_enum, default_value = "systematic")]
+    resampling: Scheme,
+    /// Do without importance sampling and bridge sampling as a check on log Z
+    #[arg(long)]
+    no_cross_check: bool,
+    /// Also 2-Wasserstein distances between N draws of the model and N rows (exact up to 10,000, sliced above)
+    #[arg(long, value_name = "N")]
+    wasserstein: Option<usize>,
+    /// Exit with 1 if the likelihood is not to be trusted
+    #[arg(long)]
+    strict: bool,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Estimates of a Wasserstein distance.
+const DISTANCES: usize = 10;
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let (fitted, watch) = arguments.run.open()?;
+    let missing = if arguments.drop_missing { Missing::Drop } else { Missing::Refuse };
+    let rows = match &arguments.data {
+        None => fitted.own_rows()?,
+        Some(data) => fitted.rows_of(data, &arguments.table.read(missing), arguments.seed)?,
+    };
+    let options = AssessOptions {
+        particles: arguments.particles,
+        estimates: arguments.estimates,
+        resampling: match arguments.resampling {
+            Scheme::Multinomial => Resampling::Multinomial,
+            Scheme::Stratified => Resampling::Stratified,
+            Scheme::Systematic => Resampling::Systematic,
+        },
+        cross_check: !arguments.no_cross_check,
+        seed: arguments.seed,
+    };
+    let features = fitted.evaluator().features();
+    let work = options.work(features) + rows.test.len() as u64;
+    let quiet = arguments.run.quiet;
+    let mut assessment = watched(quiet, "estimating log Z", Some(work), &watch, || {
+        assess(&fitted, &rows.test, &options)
+    })??;
+    assessment.truth = rows.truth;
+    if let Some(number) = arguments.wasserstein {
+        let streams = Streams::new(arguments.seed);
+        let found = watched(quiet, "distances", None, &watch, || {
+            distances(&fitted, &rows.test, rows.other.as_deref(), number, DISTANCES, &streams)
+        })??;
+        assessment.wasserstein = Some(found);
+    }
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&assessment)?);
+    } else {
+        print!("{}", table(&assessment));
+        print_verdict(&assessment);
+    }
+    let failed = arguments.strict && !assessment.verdict.trusted;
+    Ok(if failed { Outcome::Failed } else { Outcome::Done })
+}
+
+fn table(assessment: &Assessment) -> Table {
+    let likelihood = &assessment.likelihood;
+    let mut table = Table::new([("", Align::Left), ("", Align::Right), ("", Align::Left)]);
+    let mut row = |name: &str, value: String, error: String| {
+        table.row([name.to_owned(), value, error]);
+    };
+    let plain = String::new;
+    row("rows", likelihood.rows.to_string(), plain());
+    row(
+        "log-likelihood, nats a row",
+        format!("{:.4}", likelihood.log_likelihood),
+        format!("± {:.4} over rows, ± {:.4} of log Z", likelihood.se_test, likelihood.se_log_z),
+    );
+    row(
+        "the proposal's own",
+        format!("{:.4}", likelihood.proposal_log_likelihood),
+        format!("± {:.4} over rows", likelihood.proposal_se_test),
+    );
+    if let Some(truth) = assessment.truth {
+        let gap = truth - likelihood.log_likelihood;
+        row("the truth's", format!("{truth:.4}"), format!("{gap:.4} above the model's"));
+    }
+    for opinion in &assessment.opinions {
+        let size = opinion
+            .effective_sample_size
+            .map_or_else(String::new, |size| format!(", {size:.0} effective draws"));
+        row(
+            &format!("log Z by {}", opinion.method),
+            format!("{:.4}", opinion.log_z),
+            format!("± {:.4}{size}", opinion.standard_error),
+        );
+    }
+    row("mean of log Z-hat", format!("{:.4}", likelihood.mean_log_z_hat), plain());
+    let mean = likelihood.ess.iter().sum::<f64>() / likelihood.ess.len() as f64;
+    row(
+        "ESS of a stage, smallest and mean",
+        format!("{:.1} %", 100.0 * likelihood.smallest_ess),
+        format!("{:.1} % of {} particles", 100.0 * mean, likelihood.particles),
+    );
+    row("largest weight of a particle", format!("{:.2e}", likelihood.largest_weight), plain());
+    if let Some(found) = &assessment.wasserstein {
+        let kind = match found.kind {
+            DistanceKind::Exact => "2-Wasserstein",
+            DistanceKind::Sliced => "sliced 2-Wasserstein",
+        };
+        row(
+            &format!("{kind}, model to data"),
+            format!("{:.4}", found.model),
+            format!("± {:.4}, {} rows, standard units", found.se_model, found.rows),
+        );
+        if let (Some(data), Some(error)) = (found.data, found.se_data) {
+            row(&format!("{kind}, data to data"), format!("{data:.4}"), format!("± {error:.4}"));
+        }
+    }
+    table
+}
+
+fn print_verdict(assessment: &Assessment) {
+    let verdict = &assessment.verdict;
+    if verdict.trusted {
+        println!("\nThis likelihood can be trusted.");
+        return;
+    }
+    println!("\nThis likelihood is not to be trusted:");
+    for reason in &verdict.reasons {
+        println!("  - {reason}");
+    }
+    println!("What to do:");
+    for advice in &verdict.advice {
+        println!("  - {advice}");
+    }
+}

@@ -1,0 +1,80 @@
+//! `zhat impute`: missing cells filled, in any pattern.
+
+use clap::ValueEnum;
+use zhat_table::data::{Missing, Precision};
+use zhat_table::fitted::{Fill, ImputeOptions, impute};
+
+use super::table_options::{OutputOptions, RunOptions, TableOptions};
+use crate::exit::Outcome;
+use crate::progress::watched;
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FillName {
+    /// Conditional mean
+    Mean,
+    /// Conditional median
+    Median,
+    /// A draw; the missing cells of a row are drawn together
+    Draw,
+}
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    run: RunOptions,
+    /// A file (CSV, NPY, Parquet) with missing cells: empty, NA, NaN or ?
+    data: String,
+    #[command(flatten)]
+    table: TableOptions,
+    /// What a missing cell is filled with
+    #[arg(long, value_enum, default_value = "mean")]
+    fill: FillName,
+    /// Copies of every row with draws of their own (multiple imputation, with --fill draw)
+    #[arg(long, default_value_t = 1)]
+    copies: usize,
+    /// Quantiles in columns of their own, such as 0.05,0.95
+    #[arg(long, value_delimiter = ',')]
+    quantiles: Vec<f64>,
+    /// Particles for each row; a row that needs more gets eight times as many
+    #[arg(long, default_value_t = 500)]
+    particles: usize,
+    /// Seed of the draws
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let options = ImputeOptions {
+        fill: match arguments.fill {
+            FillName::Mean => Fill::Mean,
+            FillName::Median => Fill::Median,
+            FillName::Draw => Fill::Draw,
+        },
+        copies: arguments.copies,
+        quantiles: arguments.quantiles.clone(),
+        particles: arguments.particles,
+        seed: arguments.seed,
+    };
+    options.validate()?;
+    let (fitted, watch) = arguments.run.open()?;
+    let read = arguments.table.read(Missing::Keep);
+    let columns = options.columns(&fitted.card().columns);
+    let mut out = arguments.output.create(&columns, Precision::Single)?;
+    let imputed = watched(arguments.run.quiet, "imputing", None, &watch, || {
+        impute(&fitted, &arguments.data, &read, &options, &mut out)
+    })??;
+    out.finish()?;
+    if imputed.doubtful > 0 {
+        eprintln!(
+            "warning: {} rows are not to be trusted (trusted = 0); more --particles may help",
+            imputed.doubtful
+        );
+    }
+    arguments.output.tell(&format!(
+        "{} cells filled in {} of {} rows",
+        imputed.cells, imputed.incomplete, imputed.rows
+    ));
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,54 @@
+//! `zhat sample`: draws from the model, all of a row or some of it given the rest.
+
+use zhat_table::data::Precision;
+use zhat_table::fitted::SampleOptions;
+
+use super::table_options::{OutputOptions, RunOptions};
+use crate::exit::Outcome;
+use crate::progress::watched;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    run: RunOptions,
+    /// Number of rows
+    #[arg(short = 'n', long = "number", default_value_t = 1000)]
+    number: usize,
+    /// Columns that are given, in the units of the data: age=40,height=1.8
+    #[arg(long, value_delimiter = ',', value_name = "COLUMN=VALUE", value_parser = given)]
+    given: Vec<(String, f64)>,
+    /// Particles of SMC [default: ten a row, at least 20,000]
+    #[arg(long)]
+    particles: Option<usize>,
+    /// Seed of the draws
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let (fitted, watch) = arguments.run.open()?;
+    let options = SampleOptions {
+        number: arguments.number,
+        given: arguments.given.clone(),
+        particles: arguments.particles,
+        seed: arguments.seed,
+    };
+    let mut out = arguments.output.create(&fitted.card().columns, Precision::Single)?;
+    let draws = watched(arguments.run.quiet, "drawing", None, &watch, || fitted.sample(&options))??;
+    let rows: Vec<f64> = draws.table.values().iter().map(|&value| f64::from(value)).collect();
+    out.rows(&rows)?;
+    out.finish()?;
+    arguments.output.tell(&format!(
+        "{} rows, worth {:.0} independent ones; {:.0} of {} particles were effective",
+        options.number, draws.effective, draws.effective_particles, draws.particles
+    ));
+    Ok(Outcome::Done)
+}
+
+fn given(text: &str) -> Result<(String, f64), String> {
+    let wrong = || format!("{text:?}: write it as COLUMN=VALUE with a number");
+    let (name, value) = text.rsplit_once('=').ok_or_else(wrong)?;
+    Ok((name.trim().to_owned(), value.trim().parse().map_err(|_| wrong())?))
+}

@@ -1,0 +1,99 @@
+//! What the commands that read a table for a fitted model have in common.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use zhat::watch::Watch;
+use zhat_table::data::parse_delimiter;
+use zhat_table::data::{Format, Header, Missing, Precision, ReadOptions, TableWriter};
+use zhat_table::fitted::Fitted;
+
+/// The run whose model is used.
+#[derive(clap::Args)]
+pub struct RunOptions {
+    /// Run directory of a fit
+    pub run: PathBuf,
+    /// Threads; 0 for as many as there are cores
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+    /// Show no progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+impl RunOptions {
+    /// Opens the model, and gives what it is watched by.
+    pub fn open(&self) -> anyhow::Result<(Fitted, Arc<Watch>)> {
+        let watch = Arc::new(Watch::default());
+        Ok((Fitted::open(&self.run, self.threads, Arc::clone(&watch))?, watch))
+    }
+}
+
+/// How the table is read.
+#[derive(clap::Args)]
+pub struct TableOptions {
+    /// Columns that stand for the model's, in the model's order, by name or position
+    #[arg(long, value_delimiter = ',')]
+    columns: Vec<String>,
+    /// What separates the cells of a text file: one character, or tab, space, comma, semicolon, pipe
+    #[arg(long, value_parser = |text: &str| parse_delimiter(text).map_err(|e| e.to_string()))]
+    delimiter: Option<char>,
+    /// Whether the first line of a text file holds the names of the columns
+    #[arg(long, value_parser = ["yes", "no"])]
+    header: Option<String>,
+    /// Format of the file, where its name does not say it
+    #[arg(long, value_parser = ["csv", "npy", "parquet"])]
+    format: Option<String>,
+    /// Read no more than this many rows
+    #[arg(long)]
+    max_rows: Option<usize>,
+}
+
+impl TableOptions {
+    /// As the reader wants it.
+    pub fn read(&self, missing: Missing) -> ReadOptions {
+        ReadOptions {
+            columns: self.columns.clone(),
+            delimiter: self.delimiter,
+            header: match self.header.as_deref() {
+                None => Header::Detect,
+                Some("yes") => Header::Yes,
+                Some(_) => Header::No,
+            },
+            format: self.format.as_deref().map(|format| match format {
+                "npy" => Format::Npy,
+                "parquet" => Format::Parquet,
+                _ => Format::Csv,
+            }),
+            max_rows: self.max_rows,
+            missing,
+            ..ReadOptions::default()
+        }
+    }
+}
+
+/// Where rows are written.
+#[derive(clap::Args)]
+pub struct OutputOptions {
+    /// File for the rows (.csv, .tsv, .npy, .parquet); CSV to standard output without it
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+impl OutputOptions {
+    /// Begins the output.
+    pub fn create(&self, columns: &[String], precision: Precision) -> anyhow::Result<TableWriter> {
+        Ok(match &self.out {
+            Some(path) => TableWriter::create(path, columns, precision)?,
+            None => TableWriter::stdout(columns, precision)?,
+        })
+    }
+
+    /// Tells about the rows: to standard output, unless the rows themselves go there.
+    pub fn tell(&self, text: &str) {
+        match &self.out {
+            Some(path) => println!("{text}\n{}", path.display()),
+            None => eprintln!("{text}"),
+        }
+    }
+}

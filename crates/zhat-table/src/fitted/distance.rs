@@ -1,0 +1,110 @@
+//! 2-Wasserstein distances between rows of the model and rows of the data, beside those between rows of the data alone.
+
+use serde::Serialize;
+use zhat::evaluate::{match_points, sliced_wasserstein};
+use zhat::rng::Streams;
+use zhat::smc::{Resampling, SmcConfig};
+
+use super::Fitted;
+use crate::error::{Result, TableError};
+use crate::fit::mean_and_error;
+
+/// With more rows than this the distance is sliced: the assignment problem grows with their cube.
+pub const MOST_FOR_EXACT: usize = 10_000;
+/// Directions of a sliced distance.
+const PROJECTIONS: usize = 500;
+/// Particles for each row that is drawn.
+const PARTICLES_PER_DRAW: usize = 10;
+
+/// How a distance was computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DistanceKind {
+    /// By the optimal assignment of all rows.
+    Exact,
+    /// Along random directions.
+    Sliced,
+}
+
+/// Distances in standard units, each the mean of independent estimates.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Distances {
+    /// How they were computed.
+    pub kind: DistanceKind,
+    /// Rows on each side.
+    pub rows: usize,
+    /// Between the model and the data.
+    pub model: f64,
+    /// Its standard error over the estimates.
+    pub se_model: f64,
+    /// Between two parts of the data: what a perfect model would have.
+    pub data: Option<f64>,
+    /// Its standard error.
+    pub se_data: Option<f64>,
+    /// Number of estimates.
+    pub estimates: usize,
+}
+
+/// Distances between `number` rows of the model and as many of `test`, and of `other` and `test`; all standardised.
+///
+/// Both sides are drawn anew for every estimate. `other` is data that is independent of `test`, such as the training part.
+pub fn distances(
+    fitted: &Fitted,
+    test: &[f32],
+    other: Option<&[f32]>,
+    number: usize,
+    estimates: usize,
+    streams: &Streams,
+) -> Result<Distances> {
+    let features = fitted.evaluator.features();
+    let available = test.len() / features;
+    if number == 0 || number > available {
+        let reason = format!(
+            "--wasserstein {number}: must be between 1 and the number of rows, {available}"
+        );
+        return Err(TableError::Config { reason });
+    }
+    let other = other.filter(|rows| rows.len() >= number * features);
+    let kind = if number > MOST_FOR_EXACT { DistanceKind::Sliced } else { DistanceKind::Exact };
+    let (mut of_model, mut of_data) = (Vec::new(), Vec::new());
+    for estimate in 0..estimates as u64 {
+        let distance = |a: &[f32], b: &[f32]| match kind {
+            DistanceKind::Exact => match_points(a, b, features, |_| !fitted.watch.is_stopped())?
+                .map(|matching| matching.distance)
+                .ok_or(zhat::Error::Stopped),
+            DistanceKind::Sliced => {
+                let mut rng = streams.stream("directions", estimate, 0);
+                sliced_wasserstein(a, b, features, PROJECTIONS, &mut rng)
+            }
+        };
+        let data = choose(test, features, number, streams, "test", estimate);
+        let smc =
+            SmcConfig::new(PARTICLES_PER_DRAW * number)?.with_resampling(Resampling::Systematic);
+        let cloud = fitted.evaluator.smc(&smc, &streams.derive("wasserstein", estimate), 0)?;
+        let model = cloud.sample(number, &mut streams.stream("draws", estimate, 0));
+        of_model.push(distance(&model, &data)?);
+        if let Some(other) = other {
+            let other = choose(other, features, number, streams, "other", estimate);
+            of_data.push(distance(&other, &data)?);
+        }
+    }
+    let (model, se_model) = mean_and_error(&of_model);
+    let (data, se_data) = match other {
+        Some(_) => Some(mean_and_error(&of_data)).unzip(),
+        None => (None, None),
+    };
+    Ok(Distances { kind, rows: number, model, se_model, data, se_data, estimates })
+}
+
+/// Some of the rows, without repetition.
+fn choose(
+    rows: &[f32],
+    features: usize,
+    number: usize,
+    streams: &Streams,
+    purpose: &str,
+    estimate: u64,
+) -> Vec<f32> {
+    let order = streams.stream(purpose, estimate, 0).permutation(rows.len() / features);
+    order[..number].iter().flat_map(|&row| &rows[row * features..][..features]).copied().collect()
+}

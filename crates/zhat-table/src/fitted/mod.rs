@@ -1,0 +1,150 @@
+//! What a fitted density is for: to be evaluated, to score rows, to draw them, and to fill their missing cells.
+
+mod assess;
+mod distance;
+mod effective;
+mod impute;
+mod rows;
+mod sample;
+mod score;
+mod verdict;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use burn::tensor::Device;
+use zhat::ar::Evaluator;
+use zhat::rng::Streams;
+use zhat::watch::Watch;
+
+pub use assess::{AssessOptions, Assessment, Opinion, assess};
+pub use distance::{DistanceKind, Distances, MOST_FOR_EXACT, distances};
+pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute};
+pub use rows::TestRows;
+pub(crate) use rows::mean_log_density;
+pub use sample::{Draws, SampleOptions};
+pub use score::{ScoreOptions, Scored, score};
+pub use verdict::Verdict;
+
+use crate::data::{Flow, Missing, ReadOptions, Source, Table, read_batches};
+use crate::error::{Result, TableError};
+use crate::fit::{FitConfig, FitReport, evaluate};
+use crate::run::{ModelCard, RunDirectory, load_model};
+
+/// Rows that are read, worked on and written together.
+const BATCH: usize = 1 << 14;
+
+/// A fitted model, ready for use.
+#[derive(Debug)]
+pub struct Fitted {
+    run: RunDirectory,
+    card: ModelCard,
+    evaluator: Evaluator,
+    watch: Arc<Watch>,
+}
+
+impl Fitted {
+    /// Opens the model of a run; 0 threads means as many as there are cores.
+    pub fn open(run: &Path, threads: usize, watch: Arc<Watch>) -> Result<Self> {
+        let run = RunDirectory::open(run)?;
+        if !run.model_card().is_file() {
+            return Err(TableError::NoModel { path: run.root().to_owned() });
+        }
+        let (model, card) = load_model(&run, &Device::flex())?;
+        let evaluator =
+            Evaluator::new(&card.model, &model, threads)?.with_watch(Arc::clone(&watch));
+        Ok(Self { run, card, evaluator, watch })
+    }
+
+    /// What the model is.
+    pub fn card(&self) -> &ModelCard {
+        &self.card
+    }
+
+    /// The model itself, in standard units.
+    pub fn evaluator(&self) -> &Evaluator {
+        &self.evaluator
+    }
+
+    /// The configuration of its run.
+    pub fn config(&self) -> Result<FitConfig> {
+        FitConfig::read(&self.run.config())
+    }
+
+    /// `log Z` and its standard error: those of the run's own evaluation, or new ones where it has none.
+    pub fn log_z(&self) -> Result<(f64, f64)> {
+        let known = std::fs::read(self.run.results())
+            .ok()
+            .and_then(|text| serde_json::from_slice::<FitReport>(&text).ok())
+            // Results that are older than the model are another model's.
+            .filter(|report| report.best_step == self.card.step);
+        if let Some(report) = known {
+            return Ok((report.test.log_z, report.test.se_log_z));
+        }
+        let config = self.config()?;
+        let row = vec![0.0; self.evaluator.features()];
+        let settings = &config.evaluation;
+        let streams = Streams::new(config.seed).derive("test", 0);
+        let estimate =
+            evaluate(&self.evaluator, &row, 0.0, settings.particles, settings.estimates, &streams)?;
+        Ok((estimate.log_z, estimate.se_log_z))
+    }
+
+    /// Reads data for the model batch by batch, in the units of the data, with missing cells as NaN.
+    fn batches(
+        &self,
+        source: &str,
+        options: &ReadOptions,
+        mut take: impl FnMut(Table) -> Flow,
+    ) -> Result<usize> {
+        let options = ReadOptions {
+            model_columns: self.card.columns.clone(),
+            missing: Missing::Keep,
+            ..options.clone()
+        };
+        match Source::parse(source)? {
+            Source::File(path) => Ok(read_batches(&path, &options, BATCH, take)?),
+            set => {
+                let mut rng = Streams::new(0).stream("data", 1, 0);
+                let table = set.load(&options, &mut rng)?.table;
+                let rows: Vec<usize> = (0..table.rows()).collect();
+                for rows in rows.chunks(BATCH) {
+                    if take(table.select_rows(rows)) == Flow::Full {
+                        break;
+                    }
+                }
+                Ok(table.rows())
+            }
+        }
+    }
+
+    /// Batches that are read on a thread of their own while the ones before them are worked on.
+    fn stream(
+        &self,
+        source: &str,
+        options: &ReadOptions,
+        mut work: impl FnMut(Table) -> Result<()>,
+    ) -> Result<usize> {
+        std::thread::scope(|scope| {
+            let (send, receive) = std::sync::mpsc::sync_channel::<Table>(2);
+            let reader = scope.spawn(move || {
+                self.batches(source, options, |table| match send.send(table) {
+                    Ok(()) => Flow::More,
+                    // Whoever worked on them has given up, and says why.
+                    Err(_) => Flow::Full,
+                })
+            });
+            let mut worked = Ok(());
+            while let Ok(table) = receive.recv() {
+                worked = self.watch.check().map_err(TableError::from).and_then(|()| work(table));
+                if worked.is_err() {
+                    break;
+                }
+            }
+            drop(receive);
+            let read = reader.join().expect("readers do not panic");
+            worked?;
+            read
+        })
+    }
+}

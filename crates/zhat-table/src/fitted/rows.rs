@@ -1,0 +1,54 @@
+//! The rows that a model is assessed on: those that its run kept for the test, or others.
+
+use zhat::rng::Streams;
+
+use super::Fitted;
+use crate::data::{Builtin, Loaded, ReadOptions, Source};
+use crate::error::{Result, TableError};
+use crate::prepare::prepare;
+
+/// Rows for an assessment, standardised.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestRows {
+    /// The rows.
+    pub test: Vec<f32>,
+    /// Rows of the same data that are independent of them.
+    pub other: Option<Vec<f32>>,
+    /// Mean log-density of the test rows under the truth, where it is known.
+    pub truth: Option<f64>,
+}
+
+impl Fitted {
+    /// The test part of the run's own data, read again; the training part goes with it.
+    pub fn own_rows(&self) -> Result<TestRows> {
+        let config = self.config()?;
+        let data = prepare(&config)?;
+        if data.hash != self.card.data_hash {
+            let expected = self.card.data_hash.clone();
+            return Err(TableError::OtherData { expected, found: data.hash });
+        }
+        Ok(TestRows { test: data.test, other: Some(data.train), truth: data.truth_of_test })
+    }
+
+    /// All rows of a file or a built-in set.
+    pub fn rows_of(&self, source: &str, options: &ReadOptions, seed: u64) -> Result<TestRows> {
+        let options = ReadOptions { model_columns: self.card.columns.clone(), ..options.clone() };
+        // Not the stream that a fit draws its data from.
+        let mut rng = Streams::new(seed).stream("fresh-data", 0, 0);
+        let Loaded { table, truth, .. } = Source::parse(source)?.load(&options, &mut rng)?;
+        let features = table.dimension();
+        let mut test = table.into_values();
+        let truth = truth.map(|truth| mean_log_density(&*truth, &test, features));
+        self.card.standardiser.apply(&mut test);
+        Ok(TestRows { test, other: None, truth })
+    }
+}
+
+/// Mean log-density of rows, in the units of the data.
+pub(crate) fn mean_log_density(truth: &dyn Builtin, values: &[f32], features: usize) -> f64 {
+    let rows = values.chunks_exact(features);
+    let number = rows.len() as f64;
+    let log_density =
+        |row: &[f32]| truth.log_density(&row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
+    rows.map(log_density).sum::<f64>() / number
+}

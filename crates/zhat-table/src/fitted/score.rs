@@ -1,0 +1,125 @@
+//! The log-density of every row of a file, streamed: files may be larger than memory.
+
+use serde::Serialize;
+
+use super::Fitted;
+use crate::data::{Precision, ReadOptions, TableWriter};
+use crate::error::Result;
+
+/// What is written for each row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScoreOptions {
+    /// Also `log p~` and `log q`, both in the units of the data.
+    pub parts: bool,
+}
+
+/// What was scored.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Scored {
+    /// Rows that were read and written.
+    pub rows: usize,
+    /// Those among them with a missing cell, which have no log-density.
+    pub missing: usize,
+    /// Mean log-density of the others.
+    pub mean_log_density: f64,
+    /// Standard error of the mean over the rows.
+    pub se_test: f64,
+    /// `log Z` that was subtracted.
+    pub log_z: f64,
+    /// Its standard error: all log-densities are off by the same amount, of about this size.
+    pub se_log_z: f64,
+}
+
+impl ScoreOptions {
+    /// Names of the columns that are written.
+    pub fn columns(&self) -> Vec<String> {
+        let names: &[&str] =
+            if self.parts { &["log_density", "log_p_tilde", "log_q"] } else { &["log_density"] };
+        names.iter().map(|name| name.to_string()).collect()
+    }
+
+    /// How they are written.
+    pub const PRECISION: Precision = Precision::Double;
+}
+
+/// Writes the log-density of every row, in the order of the file and in the units of its data.
+pub fn score(
+    fitted: &Fitted,
+    source: &str,
+    read: &ReadOptions,
+    options: &ScoreOptions,
+    out: &mut TableWriter,
+) -> Result<Scored> {
+    let (log_z, se_log_z) = fitted.log_z()?;
+    let standardiser = &fitted.card.standardiser;
+    let (features, log_scale) = (fitted.evaluator.features(), standardiser.log_scale());
+    let (mut missing, mut moments) = (0, Moments::default());
+    let rows = fitted.stream(source, read, |table| {
+        let mut values = table.into_values();
+        standardiser.apply(&mut values);
+        let is_whole = |row: &[f32]| row.iter().all(|value| !value.is_nan());
+        let whole: Vec<bool> = values.chunks_exact(features).map(is_whole).collect();
+        // A row that is not whole goes through the networks as zeros and is blanked afterwards.
+        for (row, _) in values.chunks_exact_mut(features).zip(&whole).filter(|(_, whole)| !**whole)
+        {
+            row.fill(0.0);
+            missing += 1;
+        }
+        let scores = fitted.evaluator.score(&values);
+        let mut lines = Vec::with_capacity(3 * whole.len());
+        for ((log_p_tilde, log_q), whole) in scores.log_p_tilde.iter().zip(&scores.log_q).zip(whole)
+        {
+            let blank = |value: f64| if whole { value - log_scale } else { f64::NAN };
+            let log_density = blank(log_p_tilde - log_z);
+            if whole {
+                moments.add(log_density);
+            }
+            lines.push(log_density);
+            if options.parts {
+                lines.extend([blank(*log_p_tilde), blank(*log_q)]);
+            }
+        }
+        Ok(out.rows(&lines)?)
+    })?;
+    let (mean_log_density, se_test) = moments.mean_and_error();
+    Ok(Scored { rows, missing, mean_log_density, se_test, log_z, se_log_z })
+}
+
+/// Mean and spread of numbers that come one by one (Welford).
+#[derive(Debug, Default)]
+struct Moments {
+    number: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Moments {
+    fn add(&mut self, value: f64) {
+        self.number += 1.0;
+        let before = value - self.mean;
+        self.mean += before / self.number;
+        self.squares += before * (value - self.mean);
+    }
+
+    fn mean_and_error(&self) -> (f64, f64) {
+        if self.number == 0.0 {
+            return (f64::NAN, f64::NAN);
+        }
+        (self.mean, (self.squares / (self.number - 1.0) / self.number).sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_those_of_all_numbers_at_once() {
+        let values: Vec<f64> = (0..50).map(|i| f64::from(i * i % 17) - 1e3).collect();
+        let mut moments = Moments::default();
+        values.iter().for_each(|&value| moments.add(value));
+        let (mean, error) = crate::fit::mean_and_error(&values);
+        let (found, spread) = moments.mean_and_error();
+        assert!((mean - found).abs() < 1e-9 && (error - spread).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,158 @@
+//! Whether a likelihood can be trusted, in words.
+
+use serde::Serialize;
+
+use super::assess::Opinion;
+use crate::fit::Likelihood;
+
+/// Effective particles that the worst stage must have.
+const ENOUGH_PARTICLES: f64 = 100.0;
+/// The largest share of a stage's weight that one particle may have.
+const LARGEST_WEIGHT: f64 = 0.1;
+/// The largest standard error of `log Z`, in nats: a tenth is the size of the differences that people publish.
+const LARGEST_ERROR: f64 = 0.1;
+/// Two estimates that differ by more of their joint standard errors than this disagree.
+const DISAGREEMENT: f64 = 4.0;
+/// Differences below this, in nats, are of no interest to anybody.
+const NEGLIGIBLE: f64 = 0.005;
+
+/// Whether a likelihood can be trusted, if not why, and what to do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Whether it can.
+    pub trusted: bool,
+    /// What speaks against it.
+    pub reasons: Vec<String>,
+    /// What to do about it.
+    pub advice: Vec<String>,
+}
+
+impl Verdict {
+    /// Judges the estimate of SMC by its own weights and by the other opinions on `log Z`.
+    pub(super) fn new(likelihood: &Likelihood, opinions: &[Opinion], columns: &[String]) -> Self {
+        let mut reasons = Vec::new();
+        if !likelihood.log_likelihood.is_finite() {
+            reasons.push("the log-likelihood is not a finite number".into());
+        }
+        let stages = likelihood.ess.iter().zip(columns);
+        if let Some((share, column)) = stages.min_by(|(a, _), (b, _)| a.total_cmp(b)) {
+            let effective = share * likelihood.particles as f64;
+            if effective.is_nan() || effective < ENOUGH_PARTICLES {
+                reasons.push(format!(
+                    "only {effective:.1} of {} particles are effective at column {column} (at least {ENOUGH_PARTICLES} are needed)",
+                    likelihood.particles
+                ));
+            }
+        }
+        if likelihood.largest_weight > LARGEST_WEIGHT {
+            reasons.push(format!(
+                "one particle has {:.0} % of all weight at some stage",
+                100.0 * likelihood.largest_weight
+            ));
+        }
+        if likelihood.se_log_z.is_nan() || likelihood.se_log_z > LARGEST_ERROR {
+            reasons.push(format!("log Z has a standard error of {:.3} nats", likelihood.se_log_z));
+        }
+        let (own, others) = opinions.split_first().expect("the opinion of SMC comes first");
+        for other in others.iter().filter(|other| other.is_sound()) {
+            let difference = (own.log_z - other.log_z).abs();
+            let error = own.standard_error.hypot(other.standard_error);
+            if difference > DISAGREEMENT * error + NEGLIGIBLE {
+                reasons.push(format!(
+                    "{} says log Z is {:.3} ± {:.3}, {} {:.3} ± {:.3}",
+                    own.method,
+                    own.log_z,
+                    own.standard_error,
+                    other.method,
+                    other.log_z,
+                    other.standard_error
+                ));
+            }
+        }
+        let trusted = reasons.is_empty();
+        let advice: &[&str] = if trusted {
+            &[]
+        } else {
+            &[
+                "try more --particles: if the numbers move, none of them is right",
+                "fit again with a longer warm-up (--set training.warm-up=...) or more --steps, so that the proposal covers the model",
+                "fit with --criterion smc-rnce, which is least sensitive to a poor proposal",
+            ]
+        };
+        Self { trusted, reasons, advice: advice.iter().map(|text| text.to_string()).collect() }
+    }
+}
+
+impl Opinion {
+    /// Whether the estimate has enough effective draws for its error to mean something.
+    pub fn is_sound(&self) -> bool {
+        self.log_z.is_finite()
+            && self.standard_error.is_finite()
+            && self.effective_sample_size.is_none_or(|size| size >= ENOUGH_PARTICLES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn likelihood() -> Likelihood {
+        Likelihood {
+            log_likelihood: -1.0,
+            se_test: 0.01,
+            se_log_z: 0.002,
+            log_z: -0.5,
+            mean_log_z_hat: -0.5,
+            proposal_log_likelihood: -1.1,
+            proposal_se_test: 0.01,
+            ess: vec![0.9, 0.5],
+            smallest_ess: 0.5,
+            rows: 100,
+            largest_weight: 0.001,
+            particles: 1000,
+            estimates: 20,
+        }
+    }
+
+    fn opinion(method: &str, log_z: f64, size: Option<f64>) -> Opinion {
+        Opinion { method: method.into(), log_z, standard_error: 0.002, effective_sample_size: size }
+    }
+
+    fn verdict(likelihood: &Likelihood, others: &[Opinion]) -> Verdict {
+        let mut opinions = vec![opinion("SMC", likelihood.log_z, Some(500.0))];
+        opinions.extend(others.iter().cloned());
+        Verdict::new(likelihood, &opinions, &["a".into(), "b".into()])
+    }
+
+    #[test]
+    fn a_sound_estimate_is_trusted() {
+        let verdict = verdict(&likelihood(), &[opinion("bridge sampling", -0.498, None)]);
+        assert!(verdict.trusted, "{verdict:?}");
+        assert!(verdict.advice.is_empty());
+    }
+
+    #[test]
+    fn every_reason_for_doubt_is_named() {
+        let cases = [
+            (Likelihood { ess: vec![0.9, 0.01], ..likelihood() }, "column b"),
+            (Likelihood { ess: vec![f64::NAN, f64::NAN], ..likelihood() }, "effective"),
+            (Likelihood { largest_weight: 0.4, ..likelihood() }, "40 %"),
+            (Likelihood { se_log_z: 0.3, ..likelihood() }, "0.300 nats"),
+            (Likelihood { se_log_z: f64::NAN, ..likelihood() }, "standard error"),
+            (Likelihood { log_likelihood: f64::NAN, ..likelihood() }, "finite"),
+        ];
+        for (doubtful, word) in cases {
+            let verdict = verdict(&doubtful, &[]);
+            assert!(!verdict.trusted && !verdict.advice.is_empty());
+            assert!(verdict.reasons.iter().any(|r| r.contains(word)), "{word}: {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_sound_opinion_that_differs_counts_and_an_unsound_one_does_not() {
+        let far = opinion("importance sampling", -0.4, Some(900.0));
+        assert!(!verdict(&likelihood(), &[far]).trusted);
+        let unsound = opinion("importance sampling", -0.4, Some(3.0));
+        assert!(verdict(&likelihood(), &[unsound]).trusted);
+    }
+}

@@ -1,0 +1,110 @@
+//! Pages: `report.html` about a run, or one page about several.
+
+mod comparison;
+mod pictures;
+mod sections;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use zhat_report::export;
+use zhat_report::page::Page;
+
+use crate::error::{Result, TableError};
+use crate::fit::{FitConfig, FitReport, MetricsRecord};
+use crate::run::RunDirectory;
+
+/// Writes the page of a finished run and gives its path.
+pub fn write(run: &RunDirectory) -> Result<PathBuf> {
+    let path = run.report();
+    write_to(std::slice::from_ref(run), &path)?;
+    Ok(path)
+}
+
+/// Writes one page about finished runs to `path`: with several of them, how they compare, and then each by itself.
+///
+/// # Panics
+/// If there is no run.
+pub fn write_to(runs: &[RunDirectory], path: &Path) -> Result<()> {
+    assert!(!runs.is_empty(), "at least one run");
+    let names = names(runs);
+    let runs: Vec<Finished> = runs
+        .iter()
+        .zip(names)
+        .map(|(run, name)| Finished::read(run, name))
+        .collect::<Result<_>>()?;
+    let page = match runs.as_slice() {
+        [run] => single(run)?,
+        runs => comparison::page(runs)?,
+    };
+    Ok(export::page::write(path, &page)?)
+}
+
+/// What a finished run left behind.
+struct Finished {
+    directory: RunDirectory,
+    name: String,
+    result: FitReport,
+    config: FitConfig,
+    metrics: Vec<MetricsRecord>,
+}
+
+impl Finished {
+    fn read(run: &RunDirectory, name: String) -> Result<Self> {
+        let path = run.results();
+        if !path.is_file() {
+            let root = run.root().display();
+            let reason = format!(
+                "it is not there, so the run is not finished; go on with `zhat fit --resume --out {root}`"
+            );
+            return Err(TableError::model(&path, reason));
+        }
+        Ok(Self {
+            directory: run.clone(),
+            name,
+            result: read_json(path)?,
+            config: FitConfig::read(&run.config())?,
+            metrics: read_metrics(run)?,
+        })
+    }
+}
+
+fn single(run: &Finished) -> Result<Page> {
+    let result = &run.result;
+    let title = format!("{}: a density by {}", result.source, result.criterion);
+    let page = Page::new(title).lead(sections::lead(result));
+    let footer = format!("zhat {}, {:.1} s", result.version, result.seconds);
+    Ok(sections::all(page, run, Page::section)?.footer(footer))
+}
+
+/// The directories' own names, or their paths where two have the same.
+fn names(runs: &[RunDirectory]) -> Vec<String> {
+    let short: Vec<String> = runs
+        .iter()
+        .map(|run| {
+            let root = run.root().canonicalize().unwrap_or_else(|_| run.root().to_owned());
+            root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into_owned()
+        })
+        .collect();
+    let twice = |name: &String| short.iter().filter(|other| *other == name).count() > 1;
+    let name = |(run, name): (&RunDirectory, &String)| match twice(name) {
+        true => run.root().display().to_string(),
+        false => name.clone(),
+    };
+    runs.iter().zip(&short).map(name).collect()
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(path: PathBuf) -> Result<T> {
+    let bytes = fs::read(&path).map_err(|source| TableError::io(&path, source))?;
+    serde_json::from_slice(&bytes).map_err(|error| TableError::model(&path, error.to_string()))
+}
+
+fn read_metrics(run: &RunDirectory) -> Result<Vec<MetricsRecord>> {
+    let path = run.metrics();
+    let text = fs::read_to_string(&path).map_err(|source| TableError::io(&path, source))?;
+    text.lines()
+        .map(|line| {
+            serde_json::from_str(line).map_err(|error| TableError::model(&path, error.to_string()))
+        })
+        .collect()
+}
