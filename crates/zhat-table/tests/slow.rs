@@ -60,9 +60,9 @@ fn quadrature(fitted: &Fitted) -> f64 {
 #[ignore = "minutes"]
 fn intervals_of_log_z_cover_a_much_larger_run_and_the_truth() {
     const SEEDS: u64 = 50;
-    const PARTICLES: usize = 500;
+    const PARTICLES: usize = 1000;
     for source in ["builtin:pinwheel", "builtin:eight-gaussians", "builtin:mixture-6"] {
-        let fitted = fitted(source, &["training.steps=800", "training.warm-up=200"]);
+        let fitted = fitted(source, &["training.steps=2500", "training.warm-up=500"]);
         let large = opinions(&fitted, 1000 * PARTICLES, 1_000_000)[0].clone();
         println!(
             "{source}: {} particles say {:.5} ± {:.5}",

@@ -29,7 +29,7 @@ impl Evaluator {
             num_negatives: CANDIDATES - 1,
             ..ArStepConfig::new(ArCriterion::SmcRnce(SmcGradient::Filtering))
         };
-        let moved = self.score(&self.transition(&settings, &draws, &streams, 0)?);
+        let moved = self.score_defended(&self.transition(&settings, &draws, &streams, 0)?);
         let log_w: Vec<f64> =
             moved.log_p_tilde.iter().zip(&moved.log_q).map(|(p, q)| p - q).collect();
         Ok(bridge_sampling(&proposal.log_weights(), &log_w))

@@ -69,6 +69,15 @@ impl Evaluator {
     /// # Shapes
     /// - `x`: `[n, features]`, row-major
     pub fn score(&self, x: &[f32]) -> RowScores {
+        self.score_with(x, |_| ())
+    }
+
+    /// The same with the defensive part in `log q`: the density that SMC's particles are drawn from.
+    pub(super) fn score_defended(&self, x: &[f32]) -> RowScores {
+        self.score_with(x, Forward::defend)
+    }
+
+    fn score_with(&self, x: &[f32], prepare: impl Fn(&mut Forward) + Sync) -> RowScores {
         let features = self.engine.config.features;
         assert!(x.len().is_multiple_of(features), "whole rows of {features} features");
         let tiles: Vec<RowScores> = self.pool.install(|| {
@@ -79,6 +88,7 @@ impl Evaluator {
                         let mut scores =
                             RowScores { log_q: vec![0.0; rows], log_p_tilde: vec![0.0; rows] };
                         forward.begin(x, features, 1);
+                        prepare(forward);
                         for index in 0..features {
                             self.advance(forward, index, &mut [], stage);
                             add(&mut scores.log_q, &stage.log_q);

@@ -1,5 +1,6 @@
 //! The forward pass of one stage: contexts and mixtures of the prefixes, draws, and factors of the model.
 
+use super::defence;
 use super::dropout::Masks;
 use super::elementwise;
 use super::engine::Engine;
@@ -48,6 +49,8 @@ pub struct Forward {
     recording: bool,
     /// Whether rows with the same prefix share their dropout mask.
     pub share_masks: bool,
+    /// Whether the proposal has a defensive part.
+    defended: bool,
     /// The rows so far, row-major `[rows, features]`; candidate 0 of every observation is complete from the start.
     pub rows: Vec<f32>,
     /// First row of the same observation with the same prefix, as far as resampling tells.
@@ -64,6 +67,7 @@ impl Forward {
     /// - `x`: `[n, features]`, row-major
     pub fn begin(&mut self, x: &[f32], features: usize, candidates: usize) {
         (self.features, self.candidates, self.retained) = (features, candidates, true);
+        self.defended = false;
         self.rows.clear();
         for x in x.chunks_exact(features) {
             self.rows.extend_from_slice(x);
@@ -81,9 +85,15 @@ impl Forward {
     /// Starts with rows of which nothing is known.
     pub fn begin_free(&mut self, rows: usize, features: usize) {
         (self.features, self.candidates, self.retained) = (features, rows, false);
+        self.defended = false;
         self.rows.clear();
         self.rows.resize(rows * features, 0.0);
         self.forget_sharing();
+    }
+
+    /// From now on `q` has a defensive part, in its draws and in its density.
+    pub fn defend(&mut self) {
+        self.defended = true;
     }
 
     /// Every row has this value as its feature, so that none is drawn at that stage.
@@ -185,10 +195,13 @@ impl Forward {
             }
             let x = &mut self.rows[row * self.features + index];
             if !(self.retained && row.is_multiple_of(self.candidates)) {
-                *x = mixture.sample(&mut streams[row / self.candidates]);
+                let rng = &mut streams[row / self.candidates];
+                let wide = if self.defended { defence::draw(rng) } else { None };
+                *x = wide.unwrap_or_else(|| mixture.sample(rng));
             }
+            let log_q = mixture.log_density(*x);
             stage.x.push(*x);
-            stage.log_q.push(mixture.log_density(*x));
+            stage.log_q.push(if self.defended { defence::log_density(log_q, *x) } else { log_q });
         }
     }
 

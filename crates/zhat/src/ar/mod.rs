@@ -3,6 +3,7 @@
 mod bridge;
 mod config;
 mod criterion;
+mod defence;
 mod device;
 mod dropout;
 mod elementwise;

@@ -25,7 +25,7 @@ pub struct SmcEstimate {
 }
 
 impl Evaluator {
-    /// Plain SMC with the proposal; `repeat` numbers independent runs of the same seed.
+    /// Plain SMC with the proposal and its defensive part; `repeat` numbers independent runs of the same seed.
     ///
     /// Memory is about `4 * features + 60` bytes for each particle. A particle's context is computed once for all the
     /// offspring of its ancestor, and once for everybody at the first stage.
@@ -121,6 +121,7 @@ impl Evaluator {
                 self.with_memory(|forward, stage| {
                     let (first, rows) = (tile * TILE, column.len());
                     forward.begin_free(rows, features);
+                    forward.defend();
                     cloud.copy_to(first, features, &mut forward.rows);
                     if let Some(value) = given[index] {
                         forward.give(index, value);

@@ -22,6 +22,11 @@ impl ModuleMapper for Randomise {
 /// A random model. Its energy network's last layer is made positive, so that the energy grows to both sides, and the
 /// mixtures are made wide enough to cover it.
 fn model() -> (ArEbmConfig, ArEbm, Streams) {
+    model_with_spread(2.0)
+}
+
+/// The same with this added to the raw scales of the mixtures.
+fn model_with_spread(spread: f32) -> (ArEbmConfig, ArEbm, Streams) {
     let mut config = ArEbmConfig::new(2);
     config.proposal = NetworkSize { blocks: 1, width: 16, activation: Activation::Tanh };
     config.energy = NetworkSize { blocks: 1, width: 16, activation: Activation::Relu };
@@ -31,7 +36,8 @@ fn model() -> (ArEbmConfig, ArEbm, Streams) {
     let mut model = model.map(&mut Randomise(streams.stream("randomise", 0, 0)));
     model.energy.last.weight = model.energy.last.weight.map(|weight| weight.abs() * 2.0);
     model.energy.last.bias = model.energy.last.bias.map(|bias| bias.map(|bias| bias - 2.0));
-    let wider: Vec<f32> = (0..8 + 9).map(|output| if output < 8 + 6 { 0.0 } else { 2.0 }).collect();
+    let wider: Vec<f32> =
+        (0..8 + 9).map(|output| if output < 8 + 6 { 0.0 } else { spread }).collect();
     let wider = Tensor::<1>::from_data(TensorData::new(wider, [17]), &Device::flex());
     model.proposal.last.bias = model.proposal.last.bias.map(|bias| bias.map(|bias| bias + wider));
     (config, model, streams)
@@ -209,6 +215,29 @@ fn smc_gives_the_same_bits_for_any_number_of_threads() {
         |threads| Evaluator::new(&config, &model, threads).unwrap().smc(&smc, &streams, 0).unwrap();
     assert_eq!(run(1), run(2));
     assert_eq!(run(1), run(3));
+}
+
+/// Mass near the data where the proposal hardly ever goes is found all the same, and the error bar knows of it.
+#[test]
+fn a_proposal_that_is_far_too_narrow_misses_nothing_near_the_data() {
+    let (config, model, streams) = model_with_spread(-1.5);
+    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    // The integral over [-6, 6]^2; a little of the model is further out.
+    let at = |i: usize| -6.0 + (i as f32 + 0.5) * 0.02;
+    let x: Vec<f32> = (0..600 * 600).flat_map(|i| [at(i / 600), at(i % 600)]).collect();
+    let inner: f64 = evaluator.score(&x).log_p_tilde.iter().map(|l| l.exp() * 0.0004).sum();
+    let smc = SmcConfig::new(20_000).unwrap().with_resample_when(ResampleWhen::EveryStage);
+    let ratios: Vec<f64> = (0..20)
+        .map(|repeat| evaluator.smc(&smc, &streams, repeat).unwrap().log_z_hat.exp() / inner)
+        .collect();
+    let mean = ratios.iter().sum::<f64>() / 20.0;
+    let error = (ratios.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / 19.0 / 20.0).sqrt();
+    assert!(mean > 1.0 - 3.9 * error, "{mean} ± {error}");
+    // Without the defensive part a million draws of q miss a good deal of it.
+    let draws = evaluator.score(&evaluator.sample_proposal(1_000_000, &streams));
+    let weights = draws.log_p_tilde.iter().zip(&draws.log_q).map(|(p, q)| (p - q).exp());
+    let plain = weights.sum::<f64>() / 1e6 / inner;
+    assert!(plain < 0.9 && error < 0.03, "the case is not hard enough: {plain}, {mean} ± {error}");
 }
 
 #[test]
