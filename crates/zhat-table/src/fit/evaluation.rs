@@ -34,11 +34,17 @@ pub struct Likelihood {
     /// Largest weight of a single particle, at any stage of any estimate.
     #[serde(default)]
     pub largest_weight: f64,
+    /// Share of the model's mass, and of the rows, with a feature further than five standard deviations out.
+    #[serde(default)]
+    pub far_out: [f64; 2],
     /// Particles of an estimate.
     pub particles: usize,
     /// Number of estimates.
     pub estimates: usize,
 }
+
+/// In standard deviations; a little within the range that the evaluation's defensive draws cover.
+const FAR_OUT: f32 = 5.0;
 
 /// Evaluates rows that are standardised; `log_scale` is the sum of the logs of the standard deviations.
 pub fn evaluate(
@@ -67,6 +73,7 @@ pub fn evaluate_with(
     let particles = smc.num_particles;
     let mut log_z_hats = Vec::with_capacity(estimates);
     let (mut ess, mut largest_weight) = (vec![0.0; evaluator.features()], 0.0f64);
+    let mut far_out = 0.0;
     for repeat in 0..estimates {
         let run = evaluator.smc(smc, streams, repeat as u64)?;
         log_z_hats.push(run.log_z_hat);
@@ -74,6 +81,10 @@ pub fn evaluate_with(
             *sum += size / (particles * estimates) as f64;
         }
         largest_weight = run.largest_weight.iter().copied().fold(largest_weight, f64::max);
+        let mass = run.weights.iter().enumerate().filter(|(particle, _)| {
+            run.columns.iter().any(|column| column[*particle].abs() > FAR_OUT)
+        });
+        far_out += mass.map(|(_, weight)| weight).sum::<f64>() / estimates as f64;
     }
     let (log_z, mean_log_z_hat, se_log_z) = match log_z_hats[..] {
         [single] => (single, single, f64::NAN),
@@ -97,9 +108,15 @@ pub fn evaluate_with(
         ess,
         rows: scores.log_q.len(),
         largest_weight,
+        far_out: [far_out, share_far_out(rows, evaluator.features())],
         particles,
         estimates,
     })
+}
+
+fn share_far_out(rows: &[f32], features: usize) -> f64 {
+    let far = rows.chunks_exact(features).filter(|row| row.iter().any(|x| x.abs() > FAR_OUT));
+    far.count() as f64 / (rows.len() / features) as f64
 }
 
 /// Mean and its standard error.

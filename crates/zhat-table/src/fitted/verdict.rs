@@ -16,6 +16,9 @@ const DISAGREEMENT: f64 = 4.0;
 /// Differences below this, in nats, are of no interest to anybody.
 const NEGLIGIBLE: f64 = 0.005;
 
+/// How much more of the model's mass than of the rows may be far out. An energy that does not grow has it everywhere.
+const MORE_FAR_OUT: f64 = 0.05;
+
 /// Whether a likelihood can be trusted, if not why, and what to do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
@@ -52,6 +55,15 @@ impl Verdict {
         }
         if likelihood.se_log_z.is_nan() || likelihood.se_log_z > LARGEST_ERROR {
             reasons.push(format!("log Z has a standard error of {:.3} nats", likelihood.se_log_z));
+        }
+        let [model, rows] = likelihood.far_out;
+        if model > 2.0 * rows + MORE_FAR_OUT {
+            reasons.push(format!(
+                "{:.0} % of the model's mass, but {:.1} % of the rows, is further than five standard deviations out: the \
+                 energy may not grow there, and then there is no Z",
+                100.0 * model,
+                100.0 * rows
+            ));
         }
         let (own, others) = opinions.split_first().expect("the opinion of SMC comes first");
         for other in others.iter().filter(|other| other.is_sound()) {
@@ -109,6 +121,7 @@ mod tests {
             smallest_ess: 0.5,
             rows: 100,
             largest_weight: 0.001,
+            far_out: [0.001, 0.0],
             particles: 1000,
             estimates: 20,
         }
@@ -138,6 +151,7 @@ mod tests {
             (Likelihood { ess: vec![f64::NAN, f64::NAN], ..likelihood() }, "effective"),
             (Likelihood { largest_weight: 0.4, ..likelihood() }, "40 %"),
             (Likelihood { se_log_z: 0.3, ..likelihood() }, "0.300 nats"),
+            (Likelihood { far_out: [0.3, 0.01], ..likelihood() }, "30 % of the model's mass"),
             (Likelihood { se_log_z: f64::NAN, ..likelihood() }, "standard error"),
             (Likelihood { log_likelihood: f64::NAN, ..likelihood() }, "finite"),
         ];

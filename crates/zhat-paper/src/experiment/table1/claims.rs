@@ -105,6 +105,7 @@ mod tests {
             smallest_ess: 0.5,
             rows: 100,
             largest_weight: 0.01,
+            far_out: [0.0, 0.0],
             particles: 100,
             estimates: 10,
         });
