@@ -29,6 +29,9 @@ pub struct Table1 {
     /// The paper's number of steps and particles
     #[arg(long)]
     full: bool,
+    /// Rows in a step: fewer make more steps of the same time, further from the paper's settings [default: the paper's]
+    #[arg(long)]
+    batch: Option<usize>,
     /// Directory of the sets that `zhat data prepare` made [default: data]
     #[arg(long)]
     data: Option<PathBuf>,
@@ -68,7 +71,9 @@ pub fn run(arguments: &Table1) -> anyhow::Result<Outcome> {
     let mut watch = |event: &Event| progress.on(event);
     let table = table1::run(&settings, &arguments.out, arguments.threads, stop, &mut watch)?;
     progress.bar.finish_and_clear();
-    if arguments.json {
+    if table.cells.is_empty() {
+        // Stopped before the first cell: there is nothing to show.
+    } else if arguments.json {
         print!("{}", std::fs::read_to_string(arguments.out.join("results.json"))?);
     } else {
         print!("{table}");
@@ -117,6 +122,7 @@ fn settings(arguments: &Table1) -> anyhow::Result<Settings> {
     arguments.budget.inspect(|budget| settings.length = Length::Budget(budget.as_secs_f64()));
     arguments.particles.inspect(|&particles| settings.particles = particles);
     arguments.estimates.inspect(|&estimates| settings.estimates = estimates);
+    settings.batch = arguments.batch.or(settings.batch);
     settings.points = arguments.points.or(settings.points);
     arguments.seed.inspect(|&seed| settings.seed = seed);
     // So that the table can be resumed from another directory.

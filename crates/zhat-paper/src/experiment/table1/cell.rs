@@ -30,6 +30,10 @@ pub struct Cell {
     pub warm_up: u64,
     /// The paper's number of steps.
     pub paper_steps: u64,
+    /// Rows in a step.
+    pub batch: usize,
+    /// The paper's number of rows in a step.
+    pub paper_batch: usize,
     /// Median seconds of a step.
     pub step_seconds: StepSeconds,
     /// Seconds that all steps took.
@@ -93,6 +97,8 @@ impl Bench<'_> {
         let speed = Speed::read(&directory)?;
         let step_seconds = speed.medians(plan, criterion);
         let paper = preset(self.set).training();
+        // A step takes as long as its rows do.
+        let rows = paper.batch as f64 / config.training.batch as f64;
         let full_steps = (paper.iterations - paper.warm_up) as f64;
         let full_seconds =
             paper.warm_up as f64 * step_seconds.warm_up + full_steps * step_seconds.full;
@@ -102,9 +108,11 @@ impl Bench<'_> {
             steps: config.training.steps,
             warm_up: config.training.warm_up,
             paper_steps: paper.iterations as u64,
+            batch: config.training.batch,
+            paper_batch: paper.batch,
             step_seconds,
             training_seconds: speed.total,
-            full_hours: full_seconds / 3600.0,
+            full_hours: rows * full_seconds / 3600.0,
             best_step: trained.best_step,
             likelihood: None,
             wasserstein: None,

@@ -115,6 +115,8 @@ mod tests {
             steps: 10,
             warm_up: 5,
             paper_steps: 1000,
+            batch: 8,
+            paper_batch: 8,
             step_seconds: StepSeconds { warm_up: 0.1, full: 1.0 },
             training_seconds: 5.5,
             full_hours: 1.0,

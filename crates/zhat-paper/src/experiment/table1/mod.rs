@@ -44,6 +44,9 @@ pub struct Settings {
     pub criteria: Vec<Criterion>,
     /// How long each cell trains.
     pub length: Length,
+    /// Rows in a step; the paper's number where it is not given. A smaller one has more steps in the same time.
+    #[serde(default)]
+    pub batch: Option<usize>,
     /// The directory that holds `power`, `gas`, ... as `zhat data prepare` made them.
     pub data: PathBuf,
     /// Particles behind an estimate of `log Z`; the paper has 5,000,000.
@@ -63,6 +66,7 @@ impl Settings {
             datasets,
             criteria: CRITERIA.to_vec(),
             length: Length::default(),
+            batch: None,
             data: data.into(),
             particles: 200_000,
             estimates: 10,
@@ -86,23 +90,27 @@ impl Settings {
         if self.estimates < 2 {
             return config("at least 2 estimates are needed, for an error bar".into());
         }
+        if self.batch == Some(0) {
+            return config("a step needs at least one row".into());
+        }
         if self.particles == 0 || self.points == Some(1) {
             return config("particles and points must be at least 2".into());
         }
         self.length.validate()
     }
 
-    /// An error if the directory's table has other steps or another seed: its cells would not be of one kind.
+    /// An error if the directory's table has other steps, another batch or another seed: its cells would not be of one kind.
     fn check_against(&self, out: &Path) -> Result<()> {
         let Some(before) = read_json::<Self>(&out.join(SETTINGS))? else { return Ok(()) };
-        if (before.length, before.seed) == (self.length, self.seed) {
+        if (before.length, before.batch, before.seed) == (self.length, self.batch, self.seed) {
             return Ok(());
         }
         Err(TableError::Config {
             reason: format!(
-                "the table in {} was begun with {:?} and seed {}, which cannot be changed; give another --out",
+                "the table in {} was begun with {:?}, batch {} and seed {}, which cannot be changed; give another --out",
                 out.display(),
                 before.length,
+                before.batch.map_or_else(|| "as in the paper".into(), |batch| batch.to_string()),
                 before.seed
             ),
         })

@@ -116,6 +116,7 @@ impl Bench<'_> {
         let validation = self.data.validation.len() / self.data.columns.len();
         let training = &mut config.training;
         training.criterion = criterion;
+        training.batch = self.settings.batch.unwrap_or(training.batch);
         training.steps = plan.steps;
         training.warm_up = plan.warm_up;
         // The paper uses a tenth of the validation part, and all of it where it is small.
