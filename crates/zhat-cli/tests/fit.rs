@@ -228,7 +228,10 @@ fn bad_input_exits_with_2_and_names_the_place() {
 #[test]
 fn a_directory_that_holds_a_run_is_not_overwritten_and_one_that_does_not_is_not_resumed() {
     let out = directory("twice").join("run");
-    assert_done(&fit(&out, &["--steps", "10"]).output().expect("it runs"));
+    assert_done(&fit(&out, &["--steps", "40"]).output().expect("it runs"));
+    // The number of steps of its own, and the warm-up as it was set.
+    let config = fs::read_to_string(out.join("config.toml")).expect("its settings");
+    assert!(config.contains("steps = 40\n") && config.contains("warm-up = 30\n"), "{config}");
     let before = model(&out);
     let again = fit(&out, &[]).output().expect("it runs");
     assert_eq!(again.status.code(), Some(2));

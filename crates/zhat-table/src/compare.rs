@@ -171,7 +171,7 @@ fn cell(
         return Err(TableError::RunExists { path: directory });
     }
     let share = config.training.warm_up as f64 / config.training.steps as f64;
-    config.training.steps = match (options.budget, &known) {
+    let steps = match (options.budget, &known) {
         (Budget::Steps(steps), _) => steps,
         // What was timed at the start counts: another timing would make another run.
         (Budget::Seconds(_), Some(run)) => FitConfig::read(&run.config())?.training.steps,
@@ -183,7 +183,7 @@ fn cell(
             timer.medians().steps_within(seconds, share)
         }
     };
-    config.training.warm_up = (share * config.training.steps as f64) as u64;
+    config.training.scale_to(steps);
     let mut session = match &known {
         None => Session::start(config, data.clone(), &directory, options.threads)?,
         Some(run) => {

@@ -133,18 +133,17 @@ fn configuration(arguments: &Arguments) -> anyhow::Result<FitConfig> {
         config = config.with_file(path)?;
         config.data.source = arguments.data.clone();
     }
+    if let Some(steps) = arguments.steps {
+        // The warm-up keeps its share of the run, unless it is set itself.
+        config.training.scale_to(steps);
+    }
     for setting in &arguments.settings {
         config = config.with_setting(setting)?;
     }
     if let Some(criterion) = &arguments.criterion {
         config = config.with_setting(&format!("training.criterion={criterion}"))?;
     }
-    if let Some(steps) = arguments.steps {
-        // The warm-up keeps its share of the run.
-        let share = config.training.warm_up as f64 / config.training.steps as f64;
-        config.training.warm_up = (share * steps as f64) as u64;
-        config.training.steps = steps;
-    }
+    config.training.steps = arguments.steps.unwrap_or(config.training.steps);
     if let Some(patience) = arguments.patience {
         config.training.patience = patience;
     }

@@ -157,6 +157,9 @@ pub struct TrainingConfig {
     pub batch: usize,
     /// Negatives of each row, `J`.
     pub negatives: usize,
+    /// Share of the negatives' features that is drawn uniformly from ±6 standard deviations instead of from the proposal.
+    #[serde(default)]
+    pub wide_share: f64,
     /// Learning rate of Adam at the start; it falls along a cosine to zero.
     pub learning_rate: f64,
     /// First steps, in which the learning rate stays as it is.
@@ -176,6 +179,16 @@ pub struct TrainingConfig {
     pub checkpoint_every: u64,
     /// Stop after so many validations without a better one; 0 for never.
     pub patience: u32,
+}
+
+impl TrainingConfig {
+    /// Takes another number of steps; the warm-up and the time before the learning rate falls keep their shares.
+    pub fn scale_to(&mut self, steps: u64) {
+        let share = steps as f64 / self.steps as f64;
+        self.warm_up = (share * self.warm_up as f64) as u64;
+        self.hold = (share * self.hold as f64) as u64;
+        self.steps = steps;
+    }
 }
 
 /// The evaluation at the end.
@@ -224,6 +237,7 @@ impl FitConfig {
                 warm_up: training.warm_up as u64,
                 batch: training.batch,
                 negatives: training.num_negatives,
+                wide_share: 0.0,
                 learning_rate: training.learning_rate,
                 hold: 0,
                 max_gradient_norm: 10.0,
@@ -322,6 +336,7 @@ impl FitConfig {
     pub fn step(&self) -> ArStepConfig {
         ArStepConfig {
             num_negatives: self.training.negatives,
+            wide_share: self.training.wide_share,
             ..ArStepConfig::new(self.training.criterion.for_step())
         }
     }

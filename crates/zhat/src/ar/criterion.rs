@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::defence::Defence;
 use crate::error::{Error, Result};
 use crate::kernel::SmcGradient;
 use crate::smc::{ResampleWhen, Resampling, SmcConfig};
@@ -52,6 +53,10 @@ pub struct ArStepConfig {
     pub criterion: ArCriterion,
     /// Negatives of each observation, `J`.
     pub num_negatives: usize,
+    /// Share of the negatives' features that is drawn uniformly from a wide range instead of from the proposal, so that the
+    /// energy learns to leave no mass where the proposal hardly ever goes; zero in the paper.
+    #[serde(default)]
+    pub wide_share: f64,
     /// What the proposal is trained for.
     pub proposal_target: ProposalTarget,
     /// Whether the proposal's objective reaches the context.
@@ -75,6 +80,7 @@ impl ArStepConfig {
         Self {
             criterion,
             num_negatives: 20,
+            wide_share: 0.0,
             proposal_target: ProposalTarget::Data,
             context_flow: ContextFlow::Shared,
             resampling: Resampling::Multinomial,
@@ -95,6 +101,9 @@ impl ArStepConfig {
                 return Err(Error::setting(name, value, "at least 1"));
             }
         }
+        if !(0.0..1.0).contains(&self.wide_share) {
+            return Err(Error::setting("wide_share", self.wide_share, "at least 0 and below 1"));
+        }
         match self.proposal_target {
             ProposalTarget::Mix(share) if !(0.0..=1.0).contains(&share) => {
                 Err(Error::setting("proposal_target.mix", share, "between 0 and 1"))
@@ -106,6 +115,11 @@ impl ArStepConfig {
     /// Candidates of each observation that go through the networks, the data point included.
     pub fn candidates(&self) -> usize {
         if self.criterion == ArCriterion::QOnly { 1 } else { self.num_negatives + 1 }
+    }
+
+    /// The defensive part of the negatives' proposal.
+    pub(super) fn defence(&self) -> Defence {
+        Defence::new(self.wide_share)
     }
 
     /// Observations in a tile.

@@ -42,6 +42,7 @@ impl DeviceLoss {
         step: u64,
     ) -> Result<Self> {
         let (features, candidates) = (config.features, settings.candidates());
+        let defence = settings.defence();
         let observations = x.len() / features;
         let device = model.proposal.first.weight.val().device();
         let streams = |purpose: &str| -> Vec<Stream> {
@@ -67,9 +68,9 @@ impl DeviceLoss {
                 }
                 masks => model.propose(config, prefix, stage, masks.as_mut()),
             };
-            draw(config, &outlook, &mut rows, stage, candidates, &mut particle_streams);
-            let new: Vec<f32> = rows.iter().skip(stage).step_by(features).copied().collect();
-            let new = tensor(new, [number, 1], &device);
+            draw(config, settings, &outlook, &mut rows, stage, &mut particle_streams);
+            let drawn: Vec<f32> = rows.iter().skip(stage).step_by(features).copied().collect();
+            let new = tensor(drawn.clone(), [number, 1], &device);
             let attached = detached_trunk(settings, model, config, &outlook);
             let log_q = attached.log_density(config, new.clone());
             let log_q_values = values(&log_q);
@@ -86,8 +87,8 @@ impl DeviceLoss {
                 let range = n * candidates..(n + 1) * candidates;
                 let log_w: Vec<f64> = log_p_values[range.clone()]
                     .iter()
-                    .zip(&log_q_values[range.clone()])
-                    .map(|(p, q)| p - q)
+                    .zip(log_q_values[range.clone()].iter().zip(&drawn[range.clone()]))
+                    .map(|(p, (q, x))| p - f64::from(defence.log_density(*q as f32, *x)))
                     .collect();
                 ebm_loss -= log_p_values[range.start];
                 system.weigh(&log_w)?;
@@ -198,12 +199,13 @@ fn propose_shared(
 /// Draws the new feature of every candidate but the data point.
 fn draw(
     config: &ArEbmConfig,
+    settings: &ArStepConfig,
     outlook: &Outlook,
     rows: &mut [f32],
     stage: usize,
-    candidates: usize,
     streams: &mut [Stream],
 ) {
+    let (candidates, defence) = (settings.candidates(), settings.defence());
     let outputs = 3 * config.mixture_components;
     let raw: Vec<f32> =
         outlook.mixture.to_data().convert::<f32>().try_into_vec().expect("32-bit floats");
@@ -212,7 +214,9 @@ fn draw(
         raw.chunks_exact(outputs).enumerate().filter(|(row, _)| !row.is_multiple_of(candidates))
     {
         mixture.set(raw);
-        rows[row * config.features + stage] = mixture.sample(&mut streams[row / candidates]);
+        let rng = &mut streams[row / candidates];
+        rows[row * config.features + stage] =
+            defence.draw(rng).unwrap_or_else(|| mixture.sample(rng));
     }
 }
 

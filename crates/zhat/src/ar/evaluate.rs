@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use rayon::prelude::*;
 
 use super::config::ArEbmConfig;
+use super::defence::Defence;
 use super::engine::Engine;
 use super::forward::{Forward, Stage};
 use super::model::ArEbm;
@@ -69,15 +70,15 @@ impl Evaluator {
     /// # Shapes
     /// - `x`: `[n, features]`, row-major
     pub fn score(&self, x: &[f32]) -> RowScores {
-        self.score_with(x, |_| ())
+        self.score_with(x, Defence::default())
     }
 
     /// The same with the defensive part in `log q`: the density that SMC's particles are drawn from.
     pub(super) fn score_defended(&self, x: &[f32]) -> RowScores {
-        self.score_with(x, Forward::defend)
+        self.score_with(x, Defence::EVALUATION)
     }
 
-    fn score_with(&self, x: &[f32], prepare: impl Fn(&mut Forward) + Sync) -> RowScores {
+    fn score_with(&self, x: &[f32], defence: Defence) -> RowScores {
         let features = self.engine.config.features;
         assert!(x.len().is_multiple_of(features), "whole rows of {features} features");
         let tiles: Vec<RowScores> = self.pool.install(|| {
@@ -88,10 +89,10 @@ impl Evaluator {
                         let mut scores =
                             RowScores { log_q: vec![0.0; rows], log_p_tilde: vec![0.0; rows] };
                         forward.begin(x, features, 1);
-                        prepare(forward);
+                        forward.defend(defence);
                         for index in 0..features {
                             self.advance(forward, index, &mut [], stage);
-                            add(&mut scores.log_q, &stage.log_q);
+                            add(&mut scores.log_q, &stage.log_draw);
                             add(&mut scores.log_p_tilde, &stage.log_p);
                         }
                         self.watch.advance(rows * features);

@@ -1,6 +1,6 @@
 //! The forward pass of one stage: contexts and mixtures of the prefixes, draws, and factors of the model.
 
-use super::defence;
+use super::defence::Defence;
 use super::dropout::Masks;
 use super::elementwise;
 use super::engine::Engine;
@@ -34,6 +34,8 @@ pub struct Stage {
     pub x: Vec<f32>,
     /// `log q(x_d | x_<d)` of every row.
     pub log_q: Vec<f32>,
+    /// The same with the defensive part: the log-density that the new feature was drawn from.
+    pub log_draw: Vec<f32>,
     /// `log p~(x_d | x_<d)` of every row.
     pub log_p: Vec<f32>,
 }
@@ -49,8 +51,8 @@ pub struct Forward {
     recording: bool,
     /// Whether rows with the same prefix share their dropout mask.
     pub share_masks: bool,
-    /// Whether the proposal has a defensive part.
-    defended: bool,
+    /// The defensive part of the proposal.
+    defence: Defence,
     /// The rows so far, row-major `[rows, features]`; candidate 0 of every observation is complete from the start.
     pub rows: Vec<f32>,
     /// First row of the same observation with the same prefix, as far as resampling tells.
@@ -67,7 +69,7 @@ impl Forward {
     /// - `x`: `[n, features]`, row-major
     pub fn begin(&mut self, x: &[f32], features: usize, candidates: usize) {
         (self.features, self.candidates, self.retained) = (features, candidates, true);
-        self.defended = false;
+        self.defence = Defence::default();
         self.rows.clear();
         for x in x.chunks_exact(features) {
             self.rows.extend_from_slice(x);
@@ -85,15 +87,15 @@ impl Forward {
     /// Starts with rows of which nothing is known.
     pub fn begin_free(&mut self, rows: usize, features: usize) {
         (self.features, self.candidates, self.retained) = (features, rows, false);
-        self.defended = false;
+        self.defence = Defence::default();
         self.rows.clear();
         self.rows.resize(rows * features, 0.0);
         self.forget_sharing();
     }
 
-    /// From now on `q` has a defensive part, in its draws and in its density.
-    pub fn defend(&mut self) {
-        self.defended = true;
+    /// From now on draws have a defensive part.
+    pub fn defend(&mut self, defence: Defence) {
+        self.defence = defence;
     }
 
     /// Every row has this value as its feature, so that none is drawn at that stage.
@@ -186,6 +188,7 @@ impl Forward {
         let mut current = None;
         stage.x.clear();
         stage.log_q.clear();
+        stage.log_draw.clear();
         for row in 0..self.num_rows() {
             let prefix = stage.sharing.get(row).copied().unwrap_or(row);
             if current != Some(prefix) {
@@ -196,12 +199,12 @@ impl Forward {
             let x = &mut self.rows[row * self.features + index];
             if !(self.retained && row.is_multiple_of(self.candidates)) {
                 let rng = &mut streams[row / self.candidates];
-                let wide = if self.defended { defence::draw(rng) } else { None };
-                *x = wide.unwrap_or_else(|| mixture.sample(rng));
+                *x = self.defence.draw(rng).unwrap_or_else(|| mixture.sample(rng));
             }
             let log_q = mixture.log_density(*x);
             stage.x.push(*x);
-            stage.log_q.push(if self.defended { defence::log_density(log_q, *x) } else { log_q });
+            stage.log_q.push(log_q);
+            stage.log_draw.push(self.defence.log_density(log_q, *x));
         }
     }
 

@@ -58,6 +58,7 @@ impl Evaluator {
                         .collect();
                     self.with_memory(|forward, stage| {
                         forward.begin(x, features, candidates);
+                        forward.defend(settings.defence());
                         let mut systems: Vec<ParticleSystem> = (0..observations)
                             .map(|n| ParticleSystem::new(settings, first + n))
                             .collect();
@@ -67,7 +68,7 @@ impl Evaluator {
                             {
                                 let rows = n * candidates..(n + 1) * candidates;
                                 let pairs =
-                                    stage.log_p[rows.clone()].iter().zip(&stage.log_q[rows]);
+                                    stage.log_p[rows.clone()].iter().zip(&stage.log_draw[rows]);
                                 let log_w: Vec<f64> =
                                     pairs.map(|(p, q)| f64::from(*p) - f64::from(*q)).collect();
                                 system.weigh(&log_w)?;

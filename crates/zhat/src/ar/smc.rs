@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use super::defence::Defence;
 use super::evaluate::{Evaluator, TILE};
 use crate::error::Result;
 use crate::rng::{Stream, Streams};
@@ -121,7 +122,7 @@ impl Evaluator {
                 self.with_memory(|forward, stage| {
                     let (first, rows) = (tile * TILE, column.len());
                     forward.begin_free(rows, features);
-                    forward.defend();
+                    forward.defend(Defence::EVALUATION);
                     cloud.copy_to(first, features, &mut forward.rows);
                     if let Some(value) = given[index] {
                         forward.give(index, value);
@@ -135,7 +136,7 @@ impl Evaluator {
                     let mut stream = [streams.stream("ar-smc", repeat, lane)];
                     self.advance(forward, index, &mut stream, stage);
                     column.copy_from_slice(&stage.x);
-                    let factors = stage.log_p.iter().zip(&stage.log_q);
+                    let factors = stage.log_p.iter().zip(&stage.log_draw);
                     for (log_w, (log_p, log_q)) in log_w.iter_mut().zip(factors) {
                         // What is given was not proposed.
                         let log_q = if given[index].is_some() { 0.0 } else { *log_q };

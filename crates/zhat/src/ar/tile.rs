@@ -110,6 +110,7 @@ impl Plan<'_> {
         workspace.stages.resize_with(features, Stage::default);
         workspace.forward.share_masks = self.config.share_masks;
         workspace.forward.begin(x, features, self.config.candidates());
+        workspace.forward.defend(self.config.defence());
         for stage in 0..features {
             let masks = Dropout::new(self.engine.config.dropout)
                 .map(|dropout| Masks::new(dropout, &mut dropout_streams, self.config.candidates()));
@@ -156,7 +157,7 @@ impl Plan<'_> {
             let log_p = &stage.log_p[rows.clone()];
             let log_w: Vec<f64> = log_p
                 .iter()
-                .zip(&stage.log_q[rows])
+                .zip(&stage.log_draw[rows])
                 .map(|(p, q)| f64::from(*p) - f64::from(*q))
                 .collect();
             report.ebm_loss -= self.scale * f64::from(log_p[0]);

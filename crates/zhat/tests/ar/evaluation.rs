@@ -188,9 +188,12 @@ fn conditional_transitions_leave_the_model_invariant() {
         .smc(&smc, &streams, 0)
         .unwrap()
         .sample(20_000, &mut streams.stream("draws", 0, 0));
-    for criterion in [ArCriterion::Rnce, ArCriterion::SmcRnce(SmcGradient::Filtering)] {
+    let smc_rnce = ArCriterion::SmcRnce(SmcGradient::Filtering);
+    for (criterion, wide_share) in
+        [(ArCriterion::Rnce, 0.0), (ArCriterion::Rnce, 0.3), (smc_rnce, 0.0), (smc_rnce, 0.3)]
+    {
         let mut settings = ArStepConfig::new(criterion);
-        settings.num_negatives = 4;
+        (settings.num_negatives, settings.wide_share) = (4, wide_share);
         let mut rows = start.clone();
         for step in 0..3 {
             rows = evaluator.transition(&settings, &rows, &streams, step).unwrap();
@@ -201,7 +204,7 @@ fn conditional_transitions_leave_the_model_invariant() {
             let distance = kolmogorov_smirnov(&rows, feature, &exact.marginals[feature]);
             assert!(
                 distance < 1.95 / 20_000f64.sqrt() + 0.004,
-                "{criterion:?} {feature}: {distance}"
+                "{criterion:?} {wide_share} {feature}: {distance}"
             );
         }
     }

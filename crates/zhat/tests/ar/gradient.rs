@@ -157,6 +157,17 @@ fn shared_masks_give_the_gradient_of_plain_autodiff_with_the_same_masks() {
 }
 
 #[test]
+fn wide_negatives_give_the_gradient_of_plain_autodiff_with_the_same_negatives() {
+    for criterion in CRITERIA {
+        for (dropout, target) in [(0.0, ProposalTarget::Data), (0.3, ProposalTarget::Mix(0.3))] {
+            let mut settings = settings(criterion);
+            (settings.wide_share, settings.proposal_target) = (0.4, target);
+            compare(&config(4, [32, 48], dropout, Activation::Relu), &settings, 7);
+        }
+    }
+}
+
+#[test]
 fn sharing_masks_matters_with_dropout_alone() {
     for dropout in [0.0, 0.3] {
         let config = config(3, [32, 16], dropout, Activation::Relu);
