@@ -29,7 +29,7 @@ pub struct Table1 {
     /// The paper's number of steps and particles
     #[arg(long)]
     full: bool,
-    /// Rows in a step: fewer make more steps of the same time, further from the paper's settings [default: the paper's]
+    /// Rows in a step: fewer make more steps of the same time [default: 32; the paper's 512 or 128 with --full]
     #[arg(long)]
     batch: Option<usize>,
     /// Directory of the sets that `zhat data prepare` made [default: data]

@@ -44,7 +44,8 @@ pub struct Settings {
     pub criteria: Vec<Criterion>,
     /// How long each cell trains.
     pub length: Length,
-    /// Rows in a step; the paper's number where it is not given. A smaller one has more steps in the same time.
+    /// Rows in a step. Where it is not given, the paper's number in full tables and fewer in reduced ones, which have more
+    /// steps in the same time that way.
     #[serde(default)]
     pub batch: Option<usize>,
     /// The directory that holds `power`, `gas`, ... as `zhat data prepare` made them.
@@ -110,7 +111,7 @@ impl Settings {
                 "the table in {} was begun with {:?}, batch {} and seed {}, which cannot be changed; give another --out",
                 out.display(),
                 before.length,
-                before.batch.map_or_else(|| "as in the paper".into(), |batch| batch.to_string()),
+                before.batch.map_or_else(|| "not given".into(), |batch| batch.to_string()),
                 before.seed
             ),
         })
