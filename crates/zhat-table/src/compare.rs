@@ -359,7 +359,8 @@ impl Comparison {
             Budget::Steps(steps) => format!("{steps} steps"),
             Budget::Seconds(seconds) => format!("{seconds} seconds"),
         };
-        let lead = format!("{budget} for each criterion, {} fits of each.", self.repeats);
+        let fits = if self.repeats == 1 { "fit" } else { "fits" };
+        let lead = format!("{budget} for each criterion, {} {fits} of each.", self.repeats);
         let mut page = Page::new(format!("{}: criteria on equal terms", self.source)).lead(lead);
         page = page.section("Test log-likelihood").table(
             "Nats a row, in the units of the data. The difference to the best is taken row by row.",

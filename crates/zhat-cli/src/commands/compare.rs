@@ -4,17 +4,16 @@ use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use zhat_table::compare::{Budget, CompareOptions, compare};
-use zhat_table::fit::{Criterion, Event, FitConfig};
+use zhat_table::fit::{Criterion, Event};
 
-use super::preset::PresetName;
+use super::config_options::ConfigOptions;
 use crate::exit::Outcome;
 use crate::interrupt;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A file (CSV, NPY, Parquet; compressed too) or builtin:NAME
-    #[arg(default_value = "builtin:pinwheel")]
-    data: String,
+    #[command(flatten)]
+    config: ConfigOptions,
     /// The criteria, with commas between them
     #[arg(long, value_delimiter = ',', default_value = "ml-is,rnce,smc-rnce")]
     criteria: Vec<String>,
@@ -27,15 +26,6 @@ pub struct Arguments {
     /// Fits of each criterion; the n-th of each has the same seed
     #[arg(long, default_value_t = 1)]
     repeats: u64,
-    /// Networks and training settings to start from
-    #[arg(long, value_enum, default_value = "small")]
-    preset: PresetName,
-    /// A TOML file with settings on top of the preset
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// One more setting, such as training.batch=64; may be given several times
-    #[arg(long = "set", value_name = "SECTION.NAME=VALUE")]
-    settings: Vec<String>,
     /// Seed of the first repeat
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -57,14 +47,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let mut config = FitConfig::preset(arguments.preset.preset(), &arguments.data);
-    if let Some(path) = &arguments.config {
-        config = config.with_file(path)?;
-        config.data.source = arguments.data.clone();
-    }
-    for setting in &arguments.settings {
-        config = config.with_setting(setting)?;
-    }
+    let mut config = arguments.config.configuration(arguments.steps)?;
     config.seed = arguments.seed;
     config.validate()?;
     let options = CompareOptions {

@@ -6,52 +6,20 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use zhat_report::{Align, Table};
-use zhat_table::data::parse_delimiter;
 use zhat_table::fit::{Event, FitConfig, FitReport, Session};
 use zhat_table::{Prepared, prepare, report};
 
-use super::preset::PresetName;
+use super::config_options::ConfigOptions;
 use crate::exit::Outcome;
 use crate::interrupt;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A file (CSV, NPY, Parquet; compressed too), builtin:NAME, or a directory of `zhat data prepare`
-    #[arg(default_value = "builtin:pinwheel")]
-    data: String,
+    #[command(flatten)]
+    config: ConfigOptions,
     /// What is minimised: ml-is, rnce, smc-rnce, smc-rnce-trajectory or q-only
     #[arg(long)]
     criterion: Option<String>,
-    /// Networks and training settings to start from
-    #[arg(long, value_enum, default_value = "small")]
-    preset: PresetName,
-    /// A TOML file with settings on top of the preset
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// One more setting, such as training.steps=5000; may be given several times
-    #[arg(long = "set", value_name = "SECTION.NAME=VALUE")]
-    settings: Vec<String>,
-    /// Columns to use, by name or position
-    #[arg(long, value_delimiter = ',')]
-    columns: Vec<String>,
-    /// What separates the cells of a text file: one character, or tab, space, comma, semicolon, pipe
-    #[arg(long, value_parser = |text: &str| parse_delimiter(text).map_err(|e| e.to_string()))]
-    delimiter: Option<char>,
-    /// Whether the first line of a text file holds the names of the columns
-    #[arg(long, value_parser = ["yes", "no"])]
-    header: Option<String>,
-    /// Format of the file, where its name does not say it
-    #[arg(long, value_parser = ["csv", "npy", "parquet"])]
-    format: Option<String>,
-    /// Read no more than this many rows
-    #[arg(long)]
-    max_rows: Option<usize>,
-    /// Leave out rows with missing cells
-    #[arg(long)]
-    drop_missing: bool,
-    /// Add uniform noise of this step to a discrete column
-    #[arg(long, value_name = "COLUMN=STEP")]
-    dequantise: Vec<String>,
     /// Number of training steps
     #[arg(long)]
     steps: Option<u64>,
@@ -126,45 +94,13 @@ fn resume(arguments: &Arguments) -> anyhow::Result<(Session, Vec<String>)> {
     Ok((session, warnings))
 }
 
-/// The preset, then the file, then single settings, then the options of their own.
 fn configuration(arguments: &Arguments) -> anyhow::Result<FitConfig> {
-    let mut config = FitConfig::preset(arguments.preset.preset(), &arguments.data);
-    if let Some(path) = &arguments.config {
-        config = config.with_file(path)?;
-        config.data.source = arguments.data.clone();
-    }
-    if let Some(steps) = arguments.steps {
-        // The warm-up keeps its share of the run, unless it is set itself.
-        config.training.scale_to(steps);
-    }
-    for setting in &arguments.settings {
-        config = config.with_setting(setting)?;
-    }
+    let mut config = arguments.config.configuration(arguments.steps)?;
     if let Some(criterion) = &arguments.criterion {
         config = config.with_setting(&format!("training.criterion={criterion}"))?;
     }
-    config.training.steps = arguments.steps.unwrap_or(config.training.steps);
-    if let Some(patience) = arguments.patience {
-        config.training.patience = patience;
-    }
-    if let Some(seed) = arguments.seed {
-        config.seed = seed;
-    }
-    if !arguments.columns.is_empty() {
-        config.data.columns = arguments.columns.clone();
-    }
-    config.data.delimiter = arguments.delimiter.or(config.data.delimiter);
-    if let Some(header) = &arguments.header {
-        config.data.header = Some(header == "yes");
-    }
-    if let Some(format) = &arguments.format {
-        config = config.with_setting(&format!("data.format={format}"))?;
-    }
-    config.data.max_rows = arguments.max_rows.or(config.data.max_rows);
-    config.data.drop_missing |= arguments.drop_missing;
-    for assignment in &arguments.dequantise {
-        config = config.with_dequantise(assignment)?;
-    }
+    config.training.patience = arguments.patience.unwrap_or(config.training.patience);
+    config.seed = arguments.seed.unwrap_or(config.seed);
     config.validate()?;
     Ok(config)
 }

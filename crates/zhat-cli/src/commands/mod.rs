@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod compare;
+mod config_options;
 pub mod data;
 pub mod evaluate;
 pub mod fit;

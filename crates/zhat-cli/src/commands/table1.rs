@@ -32,6 +32,9 @@ pub struct Table1 {
     /// Rows in a step: fewer make more steps of the same time [default: 32; the paper's 512 or 128 with --full]
     #[arg(long)]
     batch: Option<usize>,
+    /// Share of the negatives' features that is drawn uniformly from ±6 standard deviations [default: 0, as in the paper]
+    #[arg(long)]
+    wide_share: Option<f64>,
     /// Directory of the sets that `zhat data prepare` made [default: data]
     #[arg(long)]
     data: Option<PathBuf>,
@@ -123,6 +126,7 @@ fn settings(arguments: &Table1) -> anyhow::Result<Settings> {
     arguments.particles.inspect(|&particles| settings.particles = particles);
     arguments.estimates.inspect(|&estimates| settings.estimates = estimates);
     settings.batch = arguments.batch.or(settings.batch);
+    arguments.wide_share.inspect(|&share| settings.wide_share = share);
     settings.points = arguments.points.or(settings.points);
     arguments.seed.inspect(|&seed| settings.seed = seed);
     // So that the table can be resumed from another directory.

@@ -1,4 +1,4 @@
-//! What the commands that read a table for a fitted model have in common.
+//! What the commands that read a table, most of them for a fitted model, have in common.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use zhat::watch::Watch;
 use zhat_table::data::parse_delimiter;
 use zhat_table::data::{Format, Header, Missing, Precision, ReadOptions, TableWriter};
+use zhat_table::fit::DataConfig;
 use zhat_table::fitted::Fitted;
 
 /// The run whose model is used.
@@ -29,12 +30,9 @@ impl RunOptions {
     }
 }
 
-/// How the table is read.
+/// How a file is read.
 #[derive(clap::Args)]
-pub struct TableOptions {
-    /// Columns that stand for the model's, in the model's order, by name or position
-    #[arg(long, value_delimiter = ',')]
-    columns: Vec<String>,
+pub struct FileOptions {
     /// What separates the cells of a text file: one character, or tab, space, comma, semicolon, pipe
     #[arg(long, value_parser = |text: &str| parse_delimiter(text).map_err(|e| e.to_string()))]
     delimiter: Option<char>,
@@ -49,23 +47,51 @@ pub struct TableOptions {
     max_rows: Option<usize>,
 }
 
+impl FileOptions {
+    /// What is given goes before what the configuration says.
+    pub fn put_into(&self, data: &mut DataConfig) {
+        data.delimiter = self.delimiter.or(data.delimiter);
+        data.header = self.header().or(data.header);
+        data.format = self.format().or(data.format);
+        data.max_rows = self.max_rows.or(data.max_rows);
+    }
+
+    fn header(&self) -> Option<bool> {
+        self.header.as_deref().map(|header| header == "yes")
+    }
+
+    fn format(&self) -> Option<Format> {
+        self.format.as_deref().map(|format| match format {
+            "npy" => Format::Npy,
+            "parquet" => Format::Parquet,
+            _ => Format::Csv,
+        })
+    }
+}
+
+/// How a table is read for a model that has its columns.
+#[derive(clap::Args)]
+pub struct TableOptions {
+    /// Columns that stand for the model's, in the model's order, by name or position
+    #[arg(long, value_delimiter = ',')]
+    columns: Vec<String>,
+    #[command(flatten)]
+    file: FileOptions,
+}
+
 impl TableOptions {
     /// As the reader wants it.
     pub fn read(&self, missing: Missing) -> ReadOptions {
         ReadOptions {
             columns: self.columns.clone(),
-            delimiter: self.delimiter,
-            header: match self.header.as_deref() {
+            delimiter: self.file.delimiter,
+            header: match self.file.header() {
                 None => Header::Detect,
-                Some("yes") => Header::Yes,
-                Some(_) => Header::No,
+                Some(true) => Header::Yes,
+                Some(false) => Header::No,
             },
-            format: self.format.as_deref().map(|format| match format {
-                "npy" => Format::Npy,
-                "parquet" => Format::Parquet,
-                _ => Format::Csv,
-            }),
-            max_rows: self.max_rows,
+            format: self.file.format(),
+            max_rows: self.file.max_rows,
             missing,
             ..ReadOptions::default()
         }

@@ -160,6 +160,9 @@ pub struct TrainingConfig {
     /// Share of the negatives' features that is drawn uniformly from ±6 standard deviations instead of from the proposal.
     #[serde(default)]
     pub wide_share: f64,
+    /// Whether negatives with the same beginning share their dropout mask, which saves time and varies the masks less.
+    #[serde(default)]
+    pub share_masks: bool,
     /// Learning rate of Adam at the start; it falls along a cosine to zero.
     pub learning_rate: f64,
     /// First steps, in which the learning rate stays as it is.
@@ -238,6 +241,7 @@ impl FitConfig {
                 batch: training.batch,
                 negatives: training.num_negatives,
                 wide_share: 0.0,
+                share_masks: false,
                 learning_rate: training.learning_rate,
                 hold: 0,
                 max_gradient_norm: 10.0,
@@ -337,6 +341,7 @@ impl FitConfig {
         ArStepConfig {
             num_negatives: self.training.negatives,
             wide_share: self.training.wide_share,
+            share_masks: self.training.share_masks,
             ..ArStepConfig::new(self.training.criterion.for_step())
         }
     }

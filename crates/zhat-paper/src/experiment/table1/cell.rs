@@ -153,6 +153,10 @@ impl Bench<'_> {
             if let (fit::Event::Step { step, .. }, Some(last)) = (event, last) {
                 speed.add(last.elapsed().as_secs_f64(), *step <= warm_up);
             }
+            if let fit::Event::Validation { .. } = event {
+                // A killed run loses no more times than steps; if it fails, so will the checkpoint, which says so.
+                let _ = speed.write(&directory);
+            }
             // A validation is no part of the step after it.
             last = Some(Instant::now());
             watch.on(&Event::Fit(event));
@@ -243,9 +247,9 @@ impl Speed {
             times.sort_by(f32::total_cmp);
             times.get(times.len() / 2).map_or(otherwise, |&time| f64::from(time))
         };
-        StepSeconds {
-            warm_up: median(&self.warm_up, planned.warm_up),
-            full: median(&self.full, planned.full),
-        }
+        let full = median(&self.full, planned.full);
+        // A very short run has no warm-up at all; a step of it takes at most as long as one after it.
+        let warm_up = median(&self.warm_up, planned.warm_up);
+        StepSeconds { warm_up: if warm_up.is_nan() { full } else { warm_up }, full }
     }
 }

@@ -48,6 +48,9 @@ pub struct Settings {
     /// steps in the same time that way.
     #[serde(default)]
     pub batch: Option<usize>,
+    /// Share of the negatives' features that is drawn uniformly from a wide range; zero in the paper.
+    #[serde(default)]
+    pub wide_share: f64,
     /// The directory that holds `power`, `gas`, ... as `zhat data prepare` made them.
     pub data: PathBuf,
     /// Particles behind an estimate of `log Z`; the paper has 5,000,000.
@@ -68,6 +71,7 @@ impl Settings {
             criteria: CRITERIA.to_vec(),
             length: Length::default(),
             batch: None,
+            wide_share: 0.0,
             data: data.into(),
             particles: 200_000,
             estimates: 10,
@@ -100,18 +104,22 @@ impl Settings {
         self.length.validate()
     }
 
-    /// An error if the directory's table has other steps, another batch or another seed: its cells would not be of one kind.
+    /// An error if the directory's table trains otherwise: its cells would not be of one kind.
     fn check_against(&self, out: &Path) -> Result<()> {
         let Some(before) = read_json::<Self>(&out.join(SETTINGS))? else { return Ok(()) };
-        if (before.length, before.batch, before.seed) == (self.length, self.batch, self.seed) {
+        let kind =
+            |settings: &Self| (settings.length, settings.batch, settings.wide_share, settings.seed);
+        if kind(&before) == kind(self) {
             return Ok(());
         }
         Err(TableError::Config {
             reason: format!(
-                "the table in {} was begun with {:?}, batch {} and seed {}, which cannot be changed; give another --out",
+                "the table in {} was begun with {:?}, batch {}, wide share {} and seed {}, which cannot be changed; give \
+                 another --out",
                 out.display(),
                 before.length,
                 before.batch.map_or_else(|| "not given".into(), |batch| batch.to_string()),
+                before.wide_share,
                 before.seed
             ),
         })

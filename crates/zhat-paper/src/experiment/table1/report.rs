@@ -13,6 +13,7 @@ use zhat_table::data::benchmark::Benchmark;
 use zhat_table::fit::{Criterion, MetricsRecord};
 
 use super::claims::{claims, label, title};
+use super::plan::REDUCED_RATE;
 use super::published::{CONTEXT, points, published, true_distance};
 use super::{Cell, Distances, Length, Settings, write_json};
 
@@ -187,12 +188,22 @@ impl Table1 {
             let largest = self.cells.iter().map(|cell| cell.steps as f64 / cell.paper_steps as f64);
             let hours: f64 = self.cells.iter().map(|cell| cell.full_hours).sum();
             notices.push(format!(
-                "A reduced table: at most {:.3} % of the paper's steps ({} of {} for {}). The order of the criteria can be \
-                 compared, the figures themselves cannot. The paper's steps would take {hours:.0} hours here (--full).",
+                "A reduced table: at most {:.3} % of the paper's steps ({} of {} for {}), of {} rows instead of {}, at {} \
+                 times its learning rate. The order of the criteria can be compared, the figures themselves cannot. The paper's \
+                 steps would take {hours:.0} hours here (--full).",
                 100.0 * largest.fold(0.0, f64::max),
                 cell.steps,
                 cell.paper_steps,
                 title(cell.dataset),
+                cell.batch,
+                cell.paper_batch,
+                REDUCED_RATE,
+            ));
+        }
+        if self.settings.wide_share > 0.0 {
+            notices.push(format!(
+                "Not the paper's negatives: {:.0} % of their features are drawn uniformly from a wide range.",
+                100.0 * self.settings.wide_share
             ));
         }
         for (set, differences) in &self.differences {
