@@ -32,7 +32,7 @@ pub struct Table1 {
     /// Rows in a step: fewer make more steps of the same time [default: 32; the paper's 512 or 128 with --full]
     #[arg(long)]
     batch: Option<usize>,
-    /// Share of the negatives' features that is drawn uniformly from ±6 standard deviations [default: 0, as in the paper]
+    /// Share of the negatives with a feature drawn uniformly from ±6 standard deviations [default: 0, as in the paper]
     #[arg(long)]
     wide_share: Option<f64>,
     /// Directory of the sets that `zhat data prepare` made [default: data]

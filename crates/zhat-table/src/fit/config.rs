@@ -157,7 +157,7 @@ pub struct TrainingConfig {
     pub batch: usize,
     /// Negatives of each row, `J`.
     pub negatives: usize,
-    /// Share of the negatives' features that is drawn uniformly from ±6 standard deviations instead of from the proposal.
+    /// Share of the negatives with a feature drawn uniformly from ±6 standard deviations instead of from the proposal.
     #[serde(default)]
     pub wide_share: f64,
     /// Whether negatives with the same beginning share their dropout mask, which saves time and varies the masks less.
@@ -240,7 +240,8 @@ impl FitConfig {
                 warm_up: training.warm_up as u64,
                 batch: training.batch,
                 negatives: training.num_negatives,
-                wide_share: 0.0,
+                // The presets of the paper's sets are the paper's, which has no wide negatives.
+                wide_share: if small { 0.1 } else { 0.0 },
                 share_masks: false,
                 learning_rate: training.learning_rate,
                 hold: 0,

@@ -53,8 +53,8 @@ pub struct ArStepConfig {
     pub criterion: ArCriterion,
     /// Negatives of each observation, `J`.
     pub num_negatives: usize,
-    /// Share of the negatives' features that is drawn uniformly from a wide range instead of from the proposal, so that the
-    /// energy learns to leave no mass where the proposal hardly ever goes; zero in the paper.
+    /// Share of the negatives that have a feature (now and then more than one) drawn uniformly from a wide range instead of
+    /// from the proposal, so that the energy learns to leave no mass where the proposal hardly ever goes; zero in the paper.
     #[serde(default)]
     pub wide_share: f64,
     /// What the proposal is trained for.
@@ -117,9 +117,9 @@ impl ArStepConfig {
         if self.criterion == ArCriterion::QOnly { 1 } else { self.num_negatives + 1 }
     }
 
-    /// The defensive part of the negatives' proposal.
-    pub(super) fn defence(&self) -> Defence {
-        Defence::new(self.wide_share)
+    /// The defensive part of the negatives' proposal: the share of all their features together, spread over them.
+    pub(super) fn defence(&self, features: usize) -> Defence {
+        Defence::new(1.0 - (1.0 - self.wide_share).powf(1.0 / features as f64))
     }
 
     /// Observations in a tile.

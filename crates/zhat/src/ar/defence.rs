@@ -3,8 +3,8 @@
 //! The energy may leave a little mass where the proposal hardly ever goes, such as between clusters. Estimates of `Z` are
 //! unbiased all the same, but no realistic number of particles shows that mass, and neither does the spread of the estimates:
 //! the likelihood comes out too high with an error bar that is too small. So in evaluation a small share of each feature's
-//! draws is uniform on a range around the data, where it bounds the weights. In training a share of the negatives' features
-//! may be drawn so too, which teaches the energy to leave no mass there. Beyond the range the proposal is alone: an energy
+//! draws is uniform on a range around the data, where it bounds the weights. In training some of the negatives may have such
+//! a feature too, which teaches the energy to leave no mass there. Beyond the range the proposal is alone: an energy
 //! need not grow out there, and an estimate that went out far enough might find no `Z` at all.
 
 use crate::rng::Stream;

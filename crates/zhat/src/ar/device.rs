@@ -42,7 +42,7 @@ impl DeviceLoss {
         step: u64,
     ) -> Result<Self> {
         let (features, candidates) = (config.features, settings.candidates());
-        let defence = settings.defence();
+        let defence = settings.defence(features);
         let observations = x.len() / features;
         let device = model.proposal.first.weight.val().device();
         let streams = |purpose: &str| -> Vec<Stream> {
@@ -205,7 +205,7 @@ fn draw(
     stage: usize,
     streams: &mut [Stream],
 ) {
-    let (candidates, defence) = (settings.candidates(), settings.defence());
+    let (candidates, defence) = (settings.candidates(), settings.defence(config.features));
     let outputs = 3 * config.mixture_components;
     let raw: Vec<f32> =
         outlook.mixture.to_data().convert::<f32>().try_into_vec().expect("32-bit floats");

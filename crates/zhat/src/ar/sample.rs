@@ -58,7 +58,7 @@ impl Evaluator {
                         .collect();
                     self.with_memory(|forward, stage| {
                         forward.begin(x, features, candidates);
-                        forward.defend(settings.defence());
+                        forward.defend(settings.defence(features));
                         let mut systems: Vec<ParticleSystem> = (0..observations)
                             .map(|n| ParticleSystem::new(settings, first + n))
                             .collect();

@@ -110,7 +110,7 @@ impl Plan<'_> {
         workspace.stages.resize_with(features, Stage::default);
         workspace.forward.share_masks = self.config.share_masks;
         workspace.forward.begin(x, features, self.config.candidates());
-        workspace.forward.defend(self.config.defence());
+        workspace.forward.defend(self.config.defence(features));
         for stage in 0..features {
             let masks = Dropout::new(self.engine.config.dropout)
                 .map(|dropout| Masks::new(dropout, &mut dropout_streams, self.config.candidates()));

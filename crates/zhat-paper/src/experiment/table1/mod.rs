@@ -48,7 +48,7 @@ pub struct Settings {
     /// steps in the same time that way.
     #[serde(default)]
     pub batch: Option<usize>,
-    /// Share of the negatives' features that is drawn uniformly from a wide range; zero in the paper.
+    /// Share of the negatives with a feature drawn uniformly from a wide range; zero in the paper.
     #[serde(default)]
     pub wide_share: f64,
     /// The directory that holds `power`, `gas`, ... as `zhat data prepare` made them.

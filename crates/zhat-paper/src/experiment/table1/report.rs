@@ -202,7 +202,7 @@ impl Table1 {
         }
         if self.settings.wide_share > 0.0 {
             notices.push(format!(
-                "Not the paper's negatives: {:.0} % of their features are drawn uniformly from a wide range.",
+                "Not the paper's negatives: {:.0} % of them have a feature drawn uniformly from a wide range.",
                 100.0 * self.settings.wide_share
             ));
         }
