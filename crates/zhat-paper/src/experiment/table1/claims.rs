@@ -5,12 +5,12 @@ use zhat_table::data::benchmark::Benchmark;
 use zhat_table::fit::Criterion;
 
 use super::cell::Cell;
-use super::published::published;
+use super::published::{points, published, true_distance};
 
 /// A difference below this, in nats, is one that the paper itself needs its full training to show.
 const LARGE: f64 = 1.0;
 
-/// One claim for each pair of criteria of each set.
+/// For each pair of criteria of each set, a claim about the likelihood, and one about the distance where it was measured.
 pub(super) fn claims(cells: &[Cell]) -> Vec<Claim> {
     let pairs = [
         (Criterion::MlIs, Criterion::Rnce),
@@ -25,6 +25,7 @@ pub(super) fn claims(cells: &[Cell]) -> Vec<Claim> {
         for (first, second) in pairs {
             if let (Some(low), Some(high)) = (cell(first), cell(second)) {
                 claims.push(order(set, low, high));
+                claims.extend(closer(set, low, high));
             }
         }
     }
@@ -74,6 +75,41 @@ fn order(set: Benchmark, first: &Cell, second: &Cell) -> Claim {
     Claim::new(claim, format!("{measured} {paper}"), holds)
 }
 
+/// The claim that the draws of one of two criteria are closer to the data: the one that is in the paper.
+fn closer(set: Benchmark, first: &Cell, second: &Cell) -> Option<Claim> {
+    let figure = |cell: &Cell| {
+        let paper = published(set, cell.criterion)?;
+        Some(true_distance(paper.wasserstein.0, points(set)))
+    };
+    let paper = figure(first).zip(figure(second));
+    let (far, near) = match paper {
+        Some((first_figure, second_figure)) if first_figure < second_figure => (second, first),
+        _ => (first, second),
+    };
+    let distances =
+        |cell: &Cell| cell.wasserstein.as_ref().map(|found| (found.points, found.summary()));
+    let ((far_points, (far_mean, far_error)), (near_points, (near_mean, near_error))) =
+        distances(far).zip(distances(near))?;
+    if far_points != near_points {
+        return None;
+    }
+    let error = far_error.hypot(near_error);
+    let published = match paper {
+        Some((a, b)) => format!("In the paper {:.2} against {:.2}.", a.min(b), a.max(b)),
+        None => format!("The paper leaves out {}.", label(far.criterion)),
+    };
+    Some(Claim::new(
+        format!(
+            "{}: the draws of {} are closer to the data than those of {} (2-Wasserstein).",
+            title(set),
+            label(near.criterion),
+            label(far.criterion)
+        ),
+        format!("{near_mean:.3} against {far_mean:.3}, give or take {error:.3}. {published}"),
+        far_mean - near_mean > 2.0 * error,
+    ))
+}
+
 /// A criterion as the paper writes it.
 pub(super) fn label(criterion: Criterion) -> &'static str {
     match criterion {
@@ -94,6 +130,7 @@ pub(super) fn title(set: Benchmark) -> String {
 mod tests {
     use zhat_table::fit::{Likelihood, StepSeconds};
 
+    use super::super::Distances;
     use super::*;
 
     fn cell(dataset: Benchmark, criterion: Criterion, found: Option<(f64, f64)>) -> Cell {
@@ -145,6 +182,25 @@ mod tests {
         assert!(clear[0].holds && clear[0].measured.contains("a gap of 2.100"));
         assert!(!power((0.0, 0.1), (0.1, 0.1))[0].holds, "within the error");
         assert!(!power((0.1, 0.01), (-2.0, 0.01))[0].holds, "the other way round");
+    }
+
+    #[test]
+    fn distances_are_compared_where_both_have_as_many_points() {
+        let with = |criterion, points, values: [f64; 3]| Cell {
+            wasserstein: Some(Distances { points, particles: 100, values: values.to_vec() }),
+            ..cell(Benchmark::Power, criterion, Some((0.0, 0.1)))
+        };
+        let far = with(Criterion::MlIs, 100, [0.69, 0.70, 0.71]);
+        let near = with(Criterion::Rnce, 100, [0.46, 0.47, 0.48]);
+        let found = claims(&[far.clone(), near.clone()]);
+        assert_eq!(found.len(), 2);
+        assert!(found[1].holds && found[1].claim.contains("RNCE are closer"));
+        assert!(found[1].measured.contains("0.470 against 0.700"), "{}", found[1].measured);
+        // The paper's, on the true scale.
+        assert!(found[1].measured.contains("0.62 against 3.62"), "{}", found[1].measured);
+        let close = with(Criterion::Rnce, 100, [0.60, 0.70, 0.79]);
+        assert!(!claims(&[far.clone(), close])[1].holds, "within the error");
+        assert_eq!(claims(&[far, with(Criterion::Rnce, 50, [0.1, 0.2, 0.3])]).len(), 1);
     }
 
     #[test]
