@@ -101,10 +101,12 @@ pub(super) fn table(caption: &str, table: &Table) -> String {
     let class = |align: Align| {
         if align == Align::Right { " class=\"number\"" } else { "" }
     };
-    let mut html = String::from("<div class=\"scroll\" tabindex=\"0\"><table>\n");
+    let mut html = String::new();
     if !caption.is_empty() {
-        html.push_str(&format!("<caption>{}</caption>\n", marked(caption)));
+        // Outside of what scrolls: a caption of the table's own would be as wide as the table, or make it wider.
+        html.push_str(&format!("<p class=\"caption\">{}</p>\n", marked(caption)));
     }
+    html.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n");
     html.push_str("<thead><tr>");
     for (header, align) in table.columns() {
         html.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(*align), marked(header)));
