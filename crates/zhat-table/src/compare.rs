@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
+use zhat::criterion::Method;
 use zhat_report::figure::{Colour, Figure, Panel, Scale, Series};
 use zhat_report::page::Page;
 use zhat_report::{Align, Table, export};
 
 use crate::error::{Result, TableError};
-use crate::fit::{
-    Criterion, Event, FitConfig, FitReport, MetricsRecord, Session, StepTimer, mean_and_error,
-};
+use crate::fit::{Event, FitConfig, FitReport, MetricsRecord, Session, StepTimer, mean_and_error};
 use crate::fitted::Fitted;
 use crate::prepare::{Prepared, prepare};
 use crate::run::RunDirectory;
@@ -31,7 +30,7 @@ pub enum Budget {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompareOptions {
     /// The criteria.
-    pub criteria: Vec<Criterion>,
+    pub criteria: Vec<Method>,
     /// What every criterion gets.
     pub budget: Budget,
     /// Fits of every criterion, each with a seed of its own for split, start and draws; the criteria share them.

@@ -19,6 +19,7 @@ pub mod host;
 pub mod kernel;
 mod linalg;
 pub mod model;
+mod naming;
 pub mod proposal;
 pub mod rng;
 pub mod sampler;

@@ -2,15 +2,14 @@
 
 use std::time::Instant;
 
-use clap::ValueEnum;
 use serde::Serialize;
 use zhat::ar::{
-    ArCriterion, ArEbmConfig, ArStep, ArStepConfig, Evaluator, products_alone, score_flops,
-    step_flops, step_networks,
+    ArEbmConfig, ArStep, ArStepConfig, Evaluator, products_alone, score_flops, step_flops,
+    step_networks,
 };
 use zhat::burn::optim::AdamConfig;
 use zhat::burn::tensor::Device;
-use zhat::kernel::SmcGradient;
+use zhat::criterion::Method;
 use zhat::rng::Streams;
 use zhat_report::{Align, Table};
 
@@ -23,8 +22,8 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "power")]
     preset: PresetName,
     /// What a step minimises
-    #[arg(long, value_enum, default_value = "rnce")]
-    criterion: CriterionName,
+    #[arg(long, default_value_t = Method::Rnce)]
+    criterion: Method,
     /// Measure the scores of rows instead, which need no gradient: as many as a step has candidates
     #[arg(long)]
     evaluation: bool,
@@ -46,15 +45,6 @@ pub struct Arguments {
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum CriterionName {
-    MlIs,
-    Rnce,
-    SmcRnce,
-    SmcRnceTrajectory,
-    QOnly,
 }
 
 /// What a benchmark found. The names of the first fields are those that the PyTorch peer prints.
@@ -84,7 +74,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let Some(dropout) = arguments.dropout {
         config.dropout = dropout;
     }
-    let mut settings = ArStepConfig::new(arguments.criterion.criterion());
+    let mut settings = ArStepConfig::new(arguments.criterion);
     settings.num_negatives = arguments.negatives as usize;
     let batch = arguments.batch.map_or(preset.training().batch, |batch| batch as usize);
     let measure = if arguments.evaluation { measure_scores } else { measure_steps };
@@ -108,7 +98,7 @@ fn measure_steps(
     let streams = Streams::new(0);
     let mut model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
     let x = random_rows(batch * config.features, &streams);
-    let mut step = ArStep::new(config, settings, threads)?;
+    let mut step = ArStep::new(settings, threads)?;
     let threads = step.num_threads();
     let mut optimiser = AdamConfig::new().with_epsilon(1e-8).init();
     let work = Work {
@@ -135,7 +125,7 @@ fn measure_scores(
     let model = config.init(&Device::flex(), &mut streams.stream("init", 0, 0))?;
     let rows = batch * settings.candidates();
     let x = random_rows(rows * config.features, &streams);
-    let evaluator = Evaluator::new(config, &model, threads)?;
+    let evaluator = Evaluator::new(&model, threads)?;
     let work = Work { flops: score_flops(config, rows), rows: rows * config.features, batch: rows };
     work.measure(config, settings, evaluator.num_threads(), steps, |_| {
         let scores = evaluator.score(&x);
@@ -311,16 +301,4 @@ fn peak_memory_mb() -> Option<f64> {
     let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
     let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kilobytes / 1024.0)
-}
-
-impl CriterionName {
-    fn criterion(self) -> ArCriterion {
-        match self {
-            CriterionName::MlIs => ArCriterion::MlIs,
-            CriterionName::Rnce => ArCriterion::Rnce,
-            CriterionName::SmcRnce => ArCriterion::SmcRnce(SmcGradient::Filtering),
-            CriterionName::SmcRnceTrajectory => ArCriterion::SmcRnce(SmcGradient::Trajectory),
-            CriterionName::QOnly => ArCriterion::QOnly,
-        }
-    }
 }

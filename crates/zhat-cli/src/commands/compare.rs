@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use zhat::criterion::Method;
 use zhat_table::compare::{Budget, CompareOptions, compare};
-use zhat_table::fit::{Criterion, Event};
+use zhat_table::fit::Event;
 
 use super::config_options::ConfigOptions;
 use crate::exit::Outcome;
@@ -16,7 +17,7 @@ pub struct Arguments {
     config: ConfigOptions,
     /// The criteria, with commas between them
     #[arg(long, value_delimiter = ',', default_value = "ml-is,rnce,smc-rnce")]
-    criteria: Vec<String>,
+    criteria: Vec<Method>,
     /// Steps for each criterion [default: those of the preset]
     #[arg(long, conflicts_with = "seconds")]
     steps: Option<u64>,
@@ -51,11 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     config.seed = arguments.seed;
     config.validate()?;
     let options = CompareOptions {
-        criteria: arguments
-            .criteria
-            .iter()
-            .map(|name| Criterion::find(name.trim()))
-            .collect::<Result<_, _>>()?,
+        criteria: arguments.criteria.clone(),
         budget: match (arguments.steps, arguments.seconds) {
             (_, Some(seconds)) => Budget::Seconds(seconds),
             (steps, None) => Budget::Steps(steps.unwrap_or(config.training.steps)),

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use zhat::criterion::Method;
 use zhat_report::{Align, Table};
 use zhat_table::fit::{Event, FitConfig, FitReport, Session};
 use zhat_table::{Prepared, prepare, report};
@@ -19,7 +20,7 @@ pub struct Arguments {
     config: ConfigOptions,
     /// What is minimised: ml-is, rnce, smc-rnce, smc-rnce-trajectory or q-only
     #[arg(long)]
-    criterion: Option<String>,
+    criterion: Option<Method>,
     /// Number of training steps
     #[arg(long)]
     steps: Option<u64>,
@@ -96,9 +97,7 @@ fn resume(arguments: &Arguments) -> anyhow::Result<(Session, Vec<String>)> {
 
 fn configuration(arguments: &Arguments) -> anyhow::Result<FitConfig> {
     let mut config = arguments.config.configuration(arguments.steps)?;
-    if let Some(criterion) = &arguments.criterion {
-        config = config.with_setting(&format!("training.criterion={criterion}"))?;
-    }
+    config.training.criterion = arguments.criterion.unwrap_or(config.training.criterion);
     config.training.patience = arguments.patience.unwrap_or(config.training.patience);
     config.seed = arguments.seed.unwrap_or(config.seed);
     config.validate()?;

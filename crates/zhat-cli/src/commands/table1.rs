@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use zhat::criterion::Method;
 use zhat_paper::experiment::table1::{self, Event, Length, Settings};
 use zhat_table::data::benchmark::{Benchmark, PreparedSet};
 use zhat_table::{TableError, fit};
@@ -19,7 +20,7 @@ pub struct Table1 {
     datasets: Vec<String>,
     /// The criteria, with commas between them [default: ml-is,rnce,smc-rnce]
     #[arg(long, value_delimiter = ',')]
-    criteria: Vec<String>,
+    criteria: Vec<Method>,
     /// Training steps of each cell
     #[arg(long, conflicts_with_all = ["budget", "full"])]
     steps: Option<u64>,
@@ -113,9 +114,7 @@ fn settings(arguments: &Table1) -> anyhow::Result<Settings> {
             sets.collect::<Result<_, zhat_table::data::Error>>().map_err(TableError::from)?;
     }
     if !arguments.criteria.is_empty() {
-        let names = arguments.criteria.iter();
-        settings.criteria =
-            names.map(|name| fit::Criterion::find(name.trim())).collect::<Result<_, _>>()?;
+        settings.criteria = arguments.criteria.clone();
     }
     if arguments.full {
         settings.length = Length::Full;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use zhat::ar::{ArCriterion, ArEbmConfig, ArStepConfig, NetworkSize, Preset};
-use zhat::kernel::SmcGradient;
+use zhat::ar::{ArEbmConfig, ArStepConfig, NetworkSize, Preset};
+use zhat::criterion::Method;
 
 use crate::data::Format;
 use crate::error::{Result, TableError};
@@ -94,61 +94,12 @@ pub struct ModelConfig {
     pub proposal: NetworkSize,
 }
 
-/// The criterion by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Criterion {
-    /// Maximum likelihood with importance sampling.
-    MlIs,
-    /// Ranking NCE.
-    Rnce,
-    /// SMC-RNCE with the filtering gradient.
-    SmcRnce,
-    /// SMC-RNCE with the trajectory gradient.
-    SmcRnceTrajectory,
-    /// The proposal alone.
-    QOnly,
-}
-
-impl Criterion {
-    /// All names, as the user writes them.
-    pub const NAMES: [&'static str; 5] =
-        ["ml-is", "rnce", "smc-rnce", "smc-rnce-trajectory", "q-only"];
-
-    /// The name of this one.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
-    /// The criterion of a name.
-    pub fn find(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|criterion| criterion.name() == name).ok_or_else(|| {
-            config(format!("there is no criterion {name}; there are {}", Self::NAMES.join(", ")))
-        })
-    }
-
-    /// All of them, in the order of their names.
-    const ALL: [Self; 5] =
-        [Self::MlIs, Self::Rnce, Self::SmcRnce, Self::SmcRnceTrajectory, Self::QOnly];
-
-    /// What the training step is told.
-    pub fn for_step(self) -> ArCriterion {
-        match self {
-            Criterion::MlIs => ArCriterion::MlIs,
-            Criterion::Rnce => ArCriterion::Rnce,
-            Criterion::SmcRnce => ArCriterion::SmcRnce(SmcGradient::Filtering),
-            Criterion::SmcRnceTrajectory => ArCriterion::SmcRnce(SmcGradient::Trajectory),
-            Criterion::QOnly => ArCriterion::QOnly,
-        }
-    }
-}
-
 /// The training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TrainingConfig {
     /// What is minimised after the warm-up.
-    pub criterion: Criterion,
+    pub criterion: Method,
     /// Number of steps, warm-up included.
     pub steps: u64,
     /// First steps, in which the proposal alone is trained.
@@ -235,7 +186,7 @@ impl FitConfig {
                 proposal: model.proposal,
             },
             training: TrainingConfig {
-                criterion: Criterion::SmcRnce,
+                criterion: Method::SmcRnce,
                 steps: training.iterations as u64,
                 warm_up: training.warm_up as u64,
                 batch: training.batch,
@@ -343,7 +294,8 @@ impl FitConfig {
             num_negatives: self.training.negatives,
             wide_share: self.training.wide_share,
             share_masks: self.training.share_masks,
-            ..ArStepConfig::new(self.training.criterion.for_step())
+            warm_up: self.training.warm_up,
+            ..ArStepConfig::new(self.training.criterion)
         }
     }
 
@@ -444,19 +396,9 @@ mod tests {
         assert_eq!(config.training.batch, 7);
         assert_eq!(config.model.energy.width, 32);
         assert_eq!(config.model.energy.blocks, small().model.energy.blocks);
-        assert_eq!(config.training.criterion, Criterion::Rnce);
+        assert_eq!(config.training.criterion, Method::Rnce);
         assert_eq!(config.data.dequantise["age"], 1.0);
         assert_eq!(config.training.steps, small().training.steps);
-    }
-
-    #[test]
-    fn criteria_have_the_names_that_configurations_use() {
-        for criterion in Criterion::ALL {
-            let written = serde_json::to_value(criterion).unwrap();
-            assert_eq!(written.as_str(), Some(criterion.name()));
-            assert_eq!(Criterion::find(criterion.name()).unwrap(), criterion);
-        }
-        assert!(Criterion::find("cd").unwrap_err().to_string().contains("smc-rnce"));
     }
 
     #[test]

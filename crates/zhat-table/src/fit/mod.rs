@@ -7,9 +7,7 @@ mod guard;
 mod session;
 mod timing;
 
-pub use config::{
-    Criterion, DataConfig, EvaluationConfig, FitConfig, ModelConfig, SplitKind, TrainingConfig,
-};
+pub use config::{DataConfig, EvaluationConfig, FitConfig, ModelConfig, SplitKind, TrainingConfig};
 pub(crate) use evaluation::mean_and_error;
 pub use evaluation::{Likelihood, evaluate, evaluate_with};
 pub use events::{Event, FitReport, MetricsRecord, Observer};

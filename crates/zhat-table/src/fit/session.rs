@@ -9,7 +9,7 @@ use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device};
 use serde::{Deserialize, Serialize};
-use zhat::ar::{ArCriterion, ArEbm, ArEbmConfig, ArStep, Evaluator};
+use zhat::ar::{ArEbm, ArEbmConfig, ArStep, Evaluator};
 use zhat::rng::Streams;
 use zhat::train::Schedule;
 
@@ -108,7 +108,7 @@ impl Session {
         let device = Device::flex().autodiff();
         let shape = config.shape(data.columns.len());
         let model = shape.init(&device, &mut streams.stream("init", 0, 0))?;
-        let step = ArStep::new(&shape, &config.step(), threads)?;
+        let step = ArStep::new(&config.step(), threads)?;
         let state = State {
             step: 0,
             rate_factor: 1.0,
@@ -239,10 +239,6 @@ impl Session {
     fn train_step(&mut self, observer: &mut dyn Observer) -> Result<Option<String>> {
         let training = &self.config.training;
         let step = self.state.step;
-        self.step.settings_mut().criterion = match step < training.warm_up {
-            true => ArCriterion::QOnly,
-            false => training.criterion.for_step(),
-        };
         let rate = training.learning_rate
             * self.state.rate_factor
             * Schedule::Cosine.factor(
@@ -333,7 +329,7 @@ impl Session {
             0 => self.data.validation.len() / features,
             rows => rows.min(self.data.validation.len() / features),
         };
-        let evaluator = Evaluator::new(&self.shape, &self.model, self.threads)?;
+        let evaluator = Evaluator::new(&self.model, self.threads)?;
         let likelihood = evaluate(
             &evaluator,
             &self.data.validation[..rows * features],
@@ -432,7 +428,7 @@ impl Session {
             step: best.step,
         };
         save_model(&self.run, model, &card)?;
-        let evaluator = Evaluator::new(&self.shape, model, self.threads)?;
+        let evaluator = Evaluator::new(model, self.threads)?;
         let test = evaluate(
             &evaluator,
             &self.data.test,

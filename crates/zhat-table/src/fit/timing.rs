@@ -5,7 +5,8 @@ use std::time::Instant;
 use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use zhat::ar::{ArCriterion, ArEbm, ArStep};
+use zhat::ar::{ArEbm, ArStep, ArStepConfig};
+use zhat::criterion::Method;
 use zhat::rng::Streams;
 
 use super::config::FitConfig;
@@ -34,7 +35,8 @@ pub struct StepTimer {
     config: FitConfig,
     streams: Streams,
     model: ArEbm,
-    step: ArStep,
+    /// A step of the warm-up, and one after it.
+    steps: [ArStep; 2],
     optimiser: ModuleOptimizer,
     rounds: u64,
     /// Seconds of the steps in the warm-up and after it.
@@ -51,9 +53,12 @@ impl StepTimer {
     pub fn new(config: &FitConfig, data: &Prepared, threads: usize) -> Result<Self> {
         let shape = config.shape(data.columns.len());
         let streams = Streams::new(config.seed);
+        let step = |criterion| {
+            ArStep::new(&ArStepConfig { criterion, warm_up: 0, ..config.step() }, threads)
+        };
         Ok(Self {
             model: shape.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?,
-            step: ArStep::new(&shape, &config.step(), threads)?,
+            steps: [step(Method::QOnly)?, step(config.training.criterion)?],
             optimiser: AdamConfig::new().with_epsilon(1e-8).init(),
             config: config.clone(),
             rounds: 0,
@@ -69,13 +74,10 @@ impl StepTimer {
         let features = data.columns.len();
         let rows = training.batch.min(data.train.len() / features);
         let x = &data.train[..rows * features];
-        let criteria = [ArCriterion::QOnly, training.criterion.for_step()];
-        for (criterion, seconds) in criteria.into_iter().zip(&mut self.seconds) {
-            self.step.settings_mut().criterion = criterion;
+        for (step, seconds) in self.steps.iter_mut().zip(&mut self.seconds) {
             let start = Instant::now();
             let clip = Some(training.max_gradient_norm);
-            let (gradients, _) =
-                self.step.gradient(&self.model, x, &self.streams, self.rounds, clip)?;
+            let (gradients, _) = step.gradient(&self.model, x, &self.streams, self.rounds, clip)?;
             self.model = self.optimiser.step(training.learning_rate, self.model.clone(), gradients);
             if self.rounds >= Self::UNTIMED {
                 seconds.push(start.elapsed().as_secs_f64());

@@ -51,8 +51,7 @@ impl Fitted {
             return Err(TableError::NoModel { path: run.root().to_owned() });
         }
         let (model, card) = load_model(&run, &Device::flex())?;
-        let evaluator =
-            Evaluator::new(&card.model, &model, threads)?.with_watch(Arc::clone(&watch));
+        let evaluator = Evaluator::new(&model, threads)?.with_watch(Arc::clone(&watch));
         Ok(Self { run, card, evaluator, watch })
     }
 

@@ -1,7 +1,7 @@
 //! Draws from the model, all of a row or some of it given the rest.
 
-use zhat::ar::{ArCriterion, ArStepConfig};
-use zhat::kernel::SmcGradient;
+use zhat::ar::ArStepConfig;
+use zhat::criterion::Method;
 use zhat::rng::Streams;
 use zhat::smc::{Resampling, SmcConfig};
 
@@ -67,7 +67,7 @@ impl Fitted {
             .fold(options.number as f64, f64::min);
         if options.given.is_empty() {
             // One move that leaves the model invariant makes copies differ.
-            let settings = ArStepConfig::new(ArCriterion::SmcRnce(SmcGradient::Filtering));
+            let settings = ArStepConfig::new(Method::SmcRnce);
             rows = self.evaluator.transition(&settings, &rows, &streams, 0)?;
         }
         self.card.standardiser.invert(&mut rows);

@@ -34,7 +34,7 @@ pub(super) fn all(page: Page, run: &Finished) -> Result<Page> {
     if features < 2 {
         return Ok(page.text("With one column there are no pairs to show."));
     }
-    let evaluator = Evaluator::new(&card.model, &model, 0)?;
+    let evaluator = Evaluator::new(&model, 0)?;
     let draws = draws(&evaluator, &card, &Streams::new(run.config.seed).derive("report", 0))?;
     let mut test = data.test;
     card.standardiser.invert(&mut test);
@@ -166,7 +166,7 @@ mod tests {
         config.features = 2;
         let model =
             config.init(&Device::flex(), &mut Streams::new(3).stream("init", 0, 0)).unwrap();
-        let evaluator = Evaluator::new(&config, &model, 1).unwrap();
+        let evaluator = Evaluator::new(&model, 1).unwrap();
         let card = ModelCard {
             format: FORMAT,
             version: String::new(),

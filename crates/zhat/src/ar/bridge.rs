@@ -1,10 +1,10 @@
 //! Bridge sampling for the autoregressive EBM, as a second opinion on the `log Z` of SMC.
 
-use super::criterion::{ArCriterion, ArStepConfig};
+use super::criterion::ArStepConfig;
 use super::evaluate::Evaluator;
+use crate::criterion::Method;
 use crate::error::Result;
 use crate::evaluate::bridge_sampling;
-use crate::kernel::SmcGradient;
 use crate::rng::Streams;
 use crate::smc::{ResampleWhen, Resampling, SmcConfig};
 
@@ -25,10 +25,8 @@ impl Evaluator {
         let cloud = self.smc(&smc, &streams, 1)?;
         let number = (particles / CANDIDATES).max(1);
         let draws = cloud.sample(number, &mut streams.stream("draws", 0, 0));
-        let settings = ArStepConfig {
-            num_negatives: CANDIDATES - 1,
-            ..ArStepConfig::new(ArCriterion::SmcRnce(SmcGradient::Filtering))
-        };
+        let settings =
+            ArStepConfig { num_negatives: CANDIDATES - 1, ..ArStepConfig::new(Method::SmcRnce) };
         let moved = self.score_defended(&self.transition(&settings, &draws, &streams, 0)?);
         let log_w: Vec<f64> =
             moved.log_p_tilde.iter().zip(&moved.log_q).map(|(p, q)| p - q).collect();

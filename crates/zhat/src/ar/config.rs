@@ -207,6 +207,7 @@ impl ArEbmConfig {
         Ok(ArEbm {
             proposal: network(&self.proposal, 2 * self.features, outputs).init(device, rng),
             energy: network(&self.energy, self.context + 1, 1).init(device, rng),
+            shape: self.clone(),
         })
     }
 }

@@ -3,23 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::defence::Defence;
+use crate::criterion::Method;
 use crate::error::{Error, Result};
-use crate::kernel::SmcGradient;
 use crate::smc::{ResampleWhen, Resampling, SmcConfig};
-
-/// The criterion of the energy.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ArCriterion {
-    /// `log Z` by importance sampling from the proposal, without the data point.
-    MlIs,
-    /// Ranking NCE: `log Z` by conditional importance sampling.
-    Rnce,
-    /// `log Z` by conditional SMC with adaptive resampling.
-    SmcRnce(SmcGradient),
-    /// The proposal alone (warm-up): no negatives are drawn.
-    QOnly,
-}
 
 /// What the proposal is trained for.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -49,8 +35,11 @@ pub enum ContextFlow {
 /// Settings of a training step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArStepConfig {
-    /// The criterion of the energy.
-    pub criterion: ArCriterion,
+    /// The criterion of the energy: one of [`Method::AUTOREGRESSIVE`].
+    pub criterion: Method,
+    /// First steps, in which the proposal alone is trained.
+    #[serde(default)]
+    pub warm_up: u64,
     /// Negatives of each observation, `J`.
     pub num_negatives: usize,
     /// Share of the negatives that have a feature (now and then more than one) drawn uniformly from a wide range instead of
@@ -76,9 +65,10 @@ pub struct ArStepConfig {
 
 impl ArStepConfig {
     /// The paper's settings, with `J = 20`.
-    pub fn new(criterion: ArCriterion) -> Self {
+    pub fn new(criterion: Method) -> Self {
         Self {
             criterion,
+            warm_up: 0,
             num_negatives: 20,
             wide_share: 0.0,
             proposal_target: ProposalTarget::Data,
@@ -92,6 +82,11 @@ impl ArStepConfig {
 
     /// Checks the ranges of the settings.
     pub fn validate(&self) -> Result<()> {
+        if !Method::AUTOREGRESSIVE.contains(&self.criterion) {
+            let names = Method::AUTOREGRESSIVE.map(Method::name).join(", ");
+            let expected = format!("one of {names} for the autoregressive EBM");
+            return Err(Error::setting("criterion", self.criterion, expected));
+        }
         for (name, value) in [
             ("num_negatives", self.num_negatives),
             ("tile_rows", self.tile_rows),
@@ -112,9 +107,15 @@ impl ArStepConfig {
         }
     }
 
+    /// The settings of a step: those of the warm-up at first.
+    pub fn at(&self, step: u64) -> Self {
+        let criterion = if step < self.warm_up { Method::QOnly } else { self.criterion };
+        Self { criterion, ..self.clone() }
+    }
+
     /// Candidates of each observation that go through the networks, the data point included.
     pub fn candidates(&self) -> usize {
-        if self.criterion == ArCriterion::QOnly { 1 } else { self.num_negatives + 1 }
+        if self.criterion == Method::QOnly { 1 } else { self.num_negatives + 1 }
     }
 
     /// The defensive part of the negatives' proposal: the share of all their features together, spread over them.
@@ -130,7 +131,7 @@ impl ArStepConfig {
     /// The shares of the data's and of the model's objective in the proposal's.
     pub(crate) fn proposal_shares(&self) -> (f64, f64) {
         match self.proposal_target {
-            _ if self.criterion == ArCriterion::QOnly => (1.0, 0.0),
+            _ if self.criterion == Method::QOnly => (1.0, 0.0),
             ProposalTarget::Data => (1.0, 0.0),
             ProposalTarget::Model => (0.0, 1.0),
             ProposalTarget::Mix(share) => (share, 1.0 - share),
@@ -140,8 +141,8 @@ impl ArStepConfig {
     /// The particle system of one observation: its size, and when it resamples.
     pub(crate) fn smc(&self) -> SmcConfig {
         let (num_particles, share) = match self.criterion {
-            ArCriterion::MlIs => (self.num_negatives, 0.0),
-            ArCriterion::SmcRnce(_) => (self.num_negatives + 1, 0.5),
+            Method::MlIs => (self.num_negatives, 0.0),
+            Method::SmcRnce | Method::SmcRnceTrajectory => (self.num_negatives + 1, 0.5),
             _ => (self.num_negatives + 1, 0.0),
         };
         SmcConfig {

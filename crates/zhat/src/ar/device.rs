@@ -7,12 +7,13 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::config::ArEbmConfig;
-use super::criterion::{ArCriterion, ArStepConfig, ContextFlow};
+use super::criterion::{ArStepConfig, ContextFlow};
 use super::dropout::{Dropout, Masks};
 use super::forward::{find_sharing, rows_of, sibling};
 use super::mixture::Mixture;
 use super::model::{ArEbm, Outlook};
 use super::particles::ParticleSystem;
+use crate::criterion::Method;
 use crate::error::Result;
 use crate::kernel::SmcGradient;
 use crate::rng::{Stream, Streams};
@@ -34,13 +35,13 @@ impl DeviceLoss {
     /// # Shapes
     /// - `x`: `[n, features]`, row-major
     pub fn new(
-        config: &ArEbmConfig,
         settings: &ArStepConfig,
         model: &ArEbm,
         x: &[f32],
         streams: &Streams,
         step: u64,
     ) -> Result<Self> {
+        let config = &model.shape;
         let (features, candidates) = (config.features, settings.candidates());
         let defence = settings.defence(features);
         let observations = x.len() / features;
@@ -64,22 +65,22 @@ impl DeviceLoss {
             let prefix = tensor(prefix(&rows, features, stage), [number, stage.max(1)], &device);
             let outlook = match &mut masks {
                 Some(masks) if settings.share_masks => {
-                    propose_shared(config, model, prefix, stage, masks, &representative, candidates)
+                    propose_shared(model, prefix, stage, masks, &representative, candidates)
                 }
-                masks => model.propose(config, prefix, stage, masks.as_mut()),
+                masks => model.propose(prefix, stage, masks.as_mut()),
             };
             draw(config, settings, &outlook, &mut rows, stage, &mut particle_streams);
             let drawn: Vec<f32> = rows.iter().skip(stage).step_by(features).copied().collect();
             let new = tensor(drawn.clone(), [number, 1], &device);
-            let attached = detached_trunk(settings, model, config, &outlook);
+            let attached = detached_trunk(settings, model, &outlook);
             let log_q = attached.log_density(config, new.clone());
             let log_q_values = values(&log_q);
             proposal_nll -= log_q_values.iter().step_by(candidates).sum::<f64>();
             log_qs.push(log_q);
-            if settings.criterion == ArCriterion::QOnly {
+            if settings.criterion == Method::QOnly {
                 continue;
             }
-            let log_p = model.log_factor(config, new, outlook.context, masks.as_mut());
+            let log_p = model.log_factor(new, outlook.context, masks.as_mut());
             let log_p_values = values(&log_p);
             log_ps.push(log_p);
             representative = (0..number).collect();
@@ -105,7 +106,7 @@ impl DeviceLoss {
                 }
             }
         }
-        if settings.criterion != ArCriterion::QOnly {
+        if settings.criterion != Method::QOnly {
             ebm_loss += systems.iter().map(ParticleSystem::log_z_hat).sum::<f64>();
         }
         let surrogate = surrogate(settings, &systems, log_ps, log_qs, &device);
@@ -131,11 +132,8 @@ fn surrogate(
     let candidates = settings.candidates();
     let scale = 1.0 / systems.len() as f64;
     let (data_share, model_share) = settings.proposal_shares();
-    let warm_up = settings.criterion == ArCriterion::QOnly;
-    let form = match settings.criterion {
-        ArCriterion::SmcRnce(form) => form,
-        _ => SmcGradient::Filtering,
-    };
+    let warm_up = settings.criterion == Method::QOnly;
+    let form = settings.criterion.smc_gradient();
     let coefficients = |form| -> Vec<Vec<Vec<f64>>> {
         systems.iter().map(|system| system.coefficients(form)).collect()
     };
@@ -166,7 +164,6 @@ fn surrogate(
 
 /// Runs the proposal network on the distinct prefixes of each observation alone, so that the others share their masks.
 fn propose_shared(
-    config: &ArEbmConfig,
     model: &ArEbm,
     prefix: Tensor<2>,
     stage: usize,
@@ -184,7 +181,7 @@ fn propose_shared(
         let indices = TensorData::new(indices, [rows.len()]);
         values.select(0, Tensor::<1, Int>::from_data(indices, &device))
     };
-    let outlook = model.propose(config, select(prefix, &distinct), stage, Some(&mut *masks));
+    let outlook = model.propose(select(prefix, &distinct), stage, Some(&mut *masks));
     masks.set_rows(vec![candidates; rows / candidates]);
     if sharing.is_empty() {
         return outlook;
@@ -221,13 +218,9 @@ fn draw(
 }
 
 /// The outlook as the proposal's objective sees it: all of it, or the mixture's own layer alone.
-fn detached_trunk(
-    settings: &ArStepConfig,
-    model: &ArEbm,
-    config: &ArEbmConfig,
-    outlook: &Outlook,
-) -> Outlook {
-    if settings.context_flow == ContextFlow::Shared || settings.criterion == ArCriterion::QOnly {
+fn detached_trunk(settings: &ArStepConfig, model: &ArEbm, outlook: &Outlook) -> Outlook {
+    let config = &model.shape;
+    if settings.context_flow == ContextFlow::Shared || settings.criterion == Method::QOnly {
         return outlook.clone();
     }
     let columns = config.context..config.context + 3 * config.mixture_components;

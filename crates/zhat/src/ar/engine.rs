@@ -107,7 +107,8 @@ impl LinearGradient<'_> {
 
 impl Engine {
     /// Reads the parameters of a model.
-    pub fn new(config: &ArEbmConfig, model: &ArEbm) -> Self {
+    pub fn new(model: &ArEbm) -> Self {
+        let config = &model.shape;
         Self {
             config: config.clone(),
             proposal: ProposalEngine::new(config, &model.proposal),
@@ -198,12 +199,8 @@ impl EngineGradient {
     /// The gradients of the module's own parameters, layer by layer.
     ///
     /// In warm-up the energy network has none and stays as it is.
-    pub fn layers<'a>(
-        &self,
-        config: &ArEbmConfig,
-        model: &'a ArEbm,
-        with_energy: bool,
-    ) -> Vec<LinearGradient<'a>> {
+    pub fn layers<'a>(&self, model: &'a ArEbm, with_energy: bool) -> Vec<LinearGradient<'a>> {
+        let config = &model.shape;
         let (features, width) = (config.features, config.proposal.width);
         // d/d bias = sum over the stages; d/d (row e of the mask) = sum over the stages after e.
         let mut weight = self.first.to_rows();

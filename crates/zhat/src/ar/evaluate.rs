@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
-use super::config::ArEbmConfig;
 use super::defence::Defence;
 use super::engine::Engine;
 use super::forward::{Forward, Stage};
@@ -35,14 +34,13 @@ pub struct RowScores {
 
 impl Evaluator {
     /// Reads the parameters of a model; 0 threads means as many as there are cores.
-    pub fn new(config: &ArEbmConfig, model: &ArEbm, threads: usize) -> Result<Self> {
-        config.validate()?;
+    pub fn new(model: &ArEbm, threads: usize) -> Result<Self> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
             .map_err(|error| Error::setting("threads", threads, format!("startable ({error})")))?;
         Ok(Self {
-            engine: Engine::new(config, model),
+            engine: Engine::new(model),
             pool,
             watch: Arc::default(),
             memory: Mutex::new(Vec::new()),

@@ -25,7 +25,7 @@ mod trunk;
 mod workload;
 
 pub use config::{Activation, ArEbmConfig, ArTrainingConfig, NetworkSize, Preset};
-pub use criterion::{ArCriterion, ArStepConfig, ContextFlow, ProposalTarget};
+pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
 pub use device::DeviceLoss;
 pub use dropout::{Dropout, Masks};
 pub use engine::Engine;

@@ -18,6 +18,9 @@ pub struct ArEbm {
     pub proposal: ResidualNet,
     /// The energy network.
     pub energy: ResidualNet,
+    /// Sizes of both, which are no parameters.
+    #[module(skip)]
+    pub shape: ArEbmConfig,
 }
 
 /// What the proposal network says about the next feature of every row.
@@ -38,14 +41,8 @@ impl ArEbm {
     ///
     /// # Shapes
     /// - `prefix`: `[n, stage]`, or anything with `n` rows at stage 0
-    pub fn propose(
-        &self,
-        config: &ArEbmConfig,
-        prefix: Tensor<2>,
-        stage: usize,
-        masks: Option<&mut Masks>,
-    ) -> Outlook {
-        let rows = prefix.dims()[0];
+    pub fn propose(&self, prefix: Tensor<2>, stage: usize, masks: Option<&mut Masks>) -> Outlook {
+        let (config, rows) = (&self.shape, prefix.dims()[0]);
         let width = config.proposal.width;
         let weight = self.proposal.first.weight.val();
         let bias = self.proposal.first.bias.as_ref().expect("a bias").val().reshape([1, width]);
@@ -73,13 +70,12 @@ impl ArEbm {
     /// - output: `[n, 1]`
     pub fn log_factor(
         &self,
-        config: &ArEbmConfig,
         x: Tensor<2>,
         context: Tensor<2>,
         masks: Option<&mut Masks>,
     ) -> Tensor<2> {
         let input = Tensor::cat(vec![x, context], 1);
-        -softplus(self.energy.forward(input, config.energy.activation, masks), 1.0)
+        -softplus(self.energy.forward(input, self.shape.energy.activation, masks), 1.0)
     }
 }
 

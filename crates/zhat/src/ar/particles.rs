@@ -1,6 +1,7 @@
 //! The particle systems of training: one for each observation, with the weights of their gradients.
 
-use super::criterion::{ArCriterion, ArStepConfig};
+use super::criterion::ArStepConfig;
+use crate::criterion::Method;
 use crate::error::{Error, Result};
 use crate::kernel::SmcGradient;
 use crate::rng::Stream;
@@ -28,7 +29,7 @@ impl ParticleSystem {
             row,
             filter: Filter::new(&config.smc(), 1, true),
             candidates: config.candidates(),
-            with_data: config.criterion != ArCriterion::MlIs,
+            with_data: config.criterion != Method::MlIs,
             weights: Vec::new(),
             ancestors: Vec::new(),
         }

@@ -9,18 +9,17 @@ use std::sync::Mutex;
 use burn::optim::GradientsParams;
 use rayon::prelude::*;
 
-use super::config::ArEbmConfig;
-use super::criterion::{ArCriterion, ArStepConfig};
+use super::criterion::ArStepConfig;
 use super::engine::{Engine, EngineGradient};
 use super::model::ArEbm;
 use super::tile::{Plan, TileReport, Workspace};
+use crate::criterion::Method;
 use crate::error::{Error, Result};
 use crate::rng::Streams;
 
 /// Threads and memory of training steps.
 #[derive(Debug)]
 pub struct ArStep {
-    config: ArEbmConfig,
     settings: ArStepConfig,
     pool: rayon::ThreadPool,
     workspaces: Mutex<Vec<Workspace>>,
@@ -45,26 +44,19 @@ pub struct ArStepReport {
 }
 
 impl ArStep {
-    /// A step for models of one shape, on a number of threads (0: as many as there are cores).
-    pub fn new(config: &ArEbmConfig, settings: &ArStepConfig, threads: usize) -> Result<Self> {
-        config.validate()?;
+    /// A step on a number of threads (0: as many as there are cores).
+    pub fn new(settings: &ArStepConfig, threads: usize) -> Result<Self> {
         settings.validate()?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
             .map_err(|error| Error::setting("threads", threads, format!("startable ({error})")))?;
         Ok(Self {
-            config: config.clone(),
             settings: settings.clone(),
             pool,
             workspaces: Mutex::new(Vec::new()),
             lanes: Vec::new(),
         })
-    }
-
-    /// The settings, which may be changed between steps (from warm-up to the criterion).
-    pub fn settings_mut(&mut self) -> &mut ArStepConfig {
-        &mut self.settings
     }
 
     /// Threads at work.
@@ -84,9 +76,10 @@ impl ArStep {
         step: u64,
         clip: Option<f64>,
     ) -> Result<(GradientsParams, ArStepReport)> {
-        let tiles = self.run(model, x, streams, step)?;
-        let with_energy = self.settings.criterion != ArCriterion::QOnly;
-        let mut layers = self.lanes[0].layers(&self.config, model, with_energy);
+        let settings = self.settings.at(step);
+        let tiles = self.run(&settings, model, x, streams, step)?;
+        let with_energy = settings.criterion != Method::QOnly;
+        let mut layers = self.lanes[0].layers(model, with_energy);
         let gradient_norm = layers.iter().map(|layer| layer.squared_norm()).sum::<f64>().sqrt();
         if !gradient_norm.is_finite() {
             return Err(Error::GradientNotFinite { part: "model", step: step as usize });
@@ -115,27 +108,23 @@ impl ArStep {
     /// Leaves the gradient of the batch in the first lane.
     fn run(
         &mut self,
+        settings: &ArStepConfig,
         model: &ArEbm,
         x: &[f32],
         streams: &Streams,
         step: u64,
     ) -> Result<TileReport> {
-        let features = self.config.features;
+        let features = model.shape.features;
         assert!(
             !x.is_empty() && x.len().is_multiple_of(features),
             "whole rows of {features} features"
         );
         let batch = x.len() / features;
-        let engine = Engine::new(&self.config, model);
-        let plan = Plan {
-            engine: &engine,
-            config: &self.settings,
-            streams,
-            step,
-            scale: 1.0 / batch as f64,
-        };
-        let tiles = tiles(batch, &self.settings);
-        let lanes = tiles.len().min(self.settings.lanes);
+        let engine = Engine::new(model);
+        let plan =
+            Plan { engine: &engine, config: settings, streams, step, scale: 1.0 / batch as f64 };
+        let tiles = tiles(batch, settings);
+        let lanes = tiles.len().min(settings.lanes);
         if self.lanes.len() != lanes {
             self.lanes = vec![engine.zero_gradient(); lanes];
         }

@@ -1,6 +1,6 @@
 //! Loss and gradient of a few observations: the networks forward and backward, stage by stage, in memory used again.
 
-use super::criterion::{ArCriterion, ArStepConfig, ContextFlow};
+use super::criterion::{ArStepConfig, ContextFlow};
 use super::dropout::{Dropout, Masks};
 use super::engine::{Engine, EngineGradient};
 use super::forward::{Forward, Stage};
@@ -9,6 +9,7 @@ use super::panels::{LANES, Panels};
 use super::particles::ParticleSystem;
 use super::trunk::{Scratch, add_column_sums};
 use super::{elementwise, simd};
+use crate::criterion::Method;
 use crate::error::Result;
 use crate::kernel::SmcGradient;
 use crate::rng::{Stream, Streams};
@@ -146,7 +147,7 @@ impl Plan<'_> {
         forward.draw(self.engine, index, streams, stage);
         report.proposal_nll -=
             self.scale * stage.log_q.iter().step_by(candidates).map(|&l| f64::from(l)).sum::<f64>();
-        if self.config.criterion == ArCriterion::QOnly {
+        if self.config.criterion == Method::QOnly {
             return Ok(());
         }
         forward.weigh(self.engine, masks.as_mut(), stage);
@@ -179,13 +180,10 @@ impl Plan<'_> {
     ) -> Vec<Vec<RowCoefficient>> {
         let candidates = self.config.candidates();
         let (data_share, model_share) = self.config.proposal_shares();
-        let form = match self.config.criterion {
-            ArCriterion::SmcRnce(form) => form,
-            _ => SmcGradient::Filtering,
-        };
+        let form = self.config.criterion.smc_gradient();
         let mut rows = vec![Vec::with_capacity(systems.len() * candidates); features];
         for system in systems {
-            if self.config.criterion == ArCriterion::QOnly {
+            if self.config.criterion == Method::QOnly {
                 let log_q = (-self.scale) as f32;
                 rows.iter_mut().for_each(|rows| rows.push(RowCoefficient { log_p: 0.0, log_q }));
                 continue;
@@ -216,7 +214,7 @@ impl Plan<'_> {
         workspace: &mut Workspace,
         gradient: &mut EngineGradient,
     ) {
-        let warm_up = self.config.criterion == ArCriterion::QOnly;
+        let warm_up = self.config.criterion == Method::QOnly;
         if !warm_up {
             self.energy_backward(&coefficients[index], index, workspace, gradient);
         }

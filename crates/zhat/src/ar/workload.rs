@@ -1,9 +1,10 @@
 //! How much arithmetic a training step is, for whoever measures it: counts of operations, and nothing but the products.
 
 use super::config::{ArEbmConfig, NetworkSize};
-use super::criterion::{ArCriterion, ArStepConfig};
+use super::criterion::ArStepConfig;
 use super::panels::Panels;
 use super::products::Start;
+use crate::criterion::Method;
 
 /// Floating-point operations of the networks' products in one step, without those that are shared or skipped.
 pub fn step_flops(config: &ArEbmConfig, settings: &ArStepConfig, batch: usize) -> f64 {
@@ -29,7 +30,7 @@ pub fn step_flops(config: &ArEbmConfig, settings: &ArStepConfig, batch: usize) -
         // With dropout its first product is.
         multiplications -= 3.0 * candidates * width * width;
     }
-    if settings.criterion != ArCriterion::QOnly {
+    if settings.criterion != Method::QOnly {
         let energy = (config.context + 2) * config.energy.width;
         let context = config.context as f64 * width;
         multiplications += 3.0 * all_rows * (blocks(&config.energy) + energy as f64 + context);
@@ -54,7 +55,7 @@ pub fn score_flops(config: &ArEbmConfig, rows: usize) -> f64 {
 /// The networks that a step goes through.
 pub fn step_networks<'a>(config: &'a ArEbmConfig, settings: &ArStepConfig) -> Vec<&'a NetworkSize> {
     match settings.criterion {
-        ArCriterion::QOnly => vec![&config.proposal],
+        Method::QOnly => vec![&config.proposal],
         _ => vec![&config.proposal, &config.energy],
     }
 }

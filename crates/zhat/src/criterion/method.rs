@@ -1,25 +1,31 @@
 //! The methods by the names of the literature, each a short composition of a kernel, a start and a proposal.
 
-use std::fmt;
-use std::str::FromStr;
-
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::{Criterion, FromData, ImportanceSampling, Persistent};
+use super::{BinaryNce, Criterion, FromData, ImportanceSampling, Persistent};
 use crate::error::{Error, Result};
-use crate::kernel::{Barker, ConditionalImportance, Kernel, Metropolis, Repeat};
-use crate::model::{DiagonalGaussian, FullGaussian, UnnormalisedModel};
-use crate::proposal::{Hamiltonian, Langevin, Path, RandomWalk};
+use crate::kernel::{
+    Barker, ConditionalImportance, ConditionalSmc, Kernel, Metropolis, Repeat, SmcGradient,
+};
+use crate::model::{DiagonalGaussian, FullGaussian, SequentialModel, UnnormalisedModel};
+use crate::named;
+use crate::proposal::{Hamiltonian, Langevin, Path, Proposal, RandomWalk, SequentialProposal};
 
-/// A method for any unnormalised model, by its usual name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// A method by its usual name: the one list of criteria, for models of one's own and for tables alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Maximum likelihood with importance sampling.
     MlIs,
+    /// Binary NCE; the model needs a free constant, its estimate of `-log Z` (see [`WithLogZ`](crate::model::WithLogZ)).
+    Nce,
     /// Ranking NCE: the CIS kernel, from data.
     Rnce,
+    /// SMC-RNCE: the conditional SMC kernel, from data, with the filtering gradient; for sequential models.
+    SmcRnce,
+    /// SMC-RNCE with the trajectory gradient.
+    SmcRnceTrajectory,
     /// Persistent RNCE.
     PRnce,
     /// Conditional NCE: the Barker kernel with a random walk, from data.
@@ -38,42 +44,45 @@ pub enum Method {
     HmcCd,
     /// Yair and Michaeli's criterion: the whole chain against its reverse.
     TimeReversal,
+    /// The proposal alone, by maximum likelihood: for models that have one of their own, such as the autoregressive EBM.
+    QOnly,
 }
+
+named!(Method, "criterion", {
+    MlIs: "ml-is",
+    Nce: "nce",
+    Rnce: "rnce",
+    SmcRnce: "smc-rnce",
+    SmcRnceTrajectory: "smc-rnce-trajectory",
+    PRnce: "p-rnce",
+    Cnce: "cnce",
+    MhCnce: "mh-cnce",
+    PCnce: "p-cnce",
+    PMhCnce: "p-mh-cnce",
+    Cd: "cd",
+    Pcd: "pcd",
+    HmcCd: "hmc-cd",
+    TimeReversal: "time-reversal",
+    QOnly: "q-only",
+});
 
 impl Method {
-    /// All of them, with their names.
-    pub const ALL: [(Method, &'static str); 11] = [
-        (Method::MlIs, "ml-is"),
-        (Method::Rnce, "rnce"),
-        (Method::PRnce, "p-rnce"),
-        (Method::Cnce, "cnce"),
-        (Method::MhCnce, "mh-cnce"),
-        (Method::PCnce, "p-cnce"),
-        (Method::PMhCnce, "p-mh-cnce"),
-        (Method::Cd, "cd"),
-        (Method::Pcd, "pcd"),
-        (Method::HmcCd, "hmc-cd"),
-        (Method::TimeReversal, "time-reversal"),
-    ];
-}
+    /// Those that train the autoregressive EBM.
+    pub const AUTOREGRESSIVE: [Method; 5] =
+        [Method::MlIs, Method::Rnce, Method::SmcRnce, Method::SmcRnceTrajectory, Method::QOnly];
 
-impl fmt::Display for Method {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        let (_, name) = Self::ALL.iter().find(|(method, _)| method == self).expect("all are named");
-        formatter.write_str(name)
+    /// Those that train any model; the others need one that grows stage by stage.
+    pub fn for_any_model() -> impl Iterator<Item = Method> {
+        let sequential = [Method::SmcRnce, Method::SmcRnceTrajectory, Method::QOnly];
+        Self::ALL.iter().copied().filter(move |method| !sequential.contains(method))
     }
-}
 
-impl FromStr for Method {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(method, _)| *method).ok_or_else(
-            || {
-                let names = Self::ALL.map(|(_, name)| name).join(", ");
-                Error::setting("method", name, format!("one of {names}"))
-            },
-        )
+    /// How the gradient weighs the factors of a sequential model.
+    pub fn smc_gradient(self) -> SmcGradient {
+        match self {
+            Method::SmcRnceTrajectory => SmcGradient::Trajectory,
+            _ => SmcGradient::Filtering,
+        }
     }
 }
 
@@ -127,59 +136,75 @@ impl MethodConfig {
         };
         let walk = || RandomWalk::new(step_size(1.0)?);
         let langevin = || Langevin::new(step_size(0.5)?);
+        let cis = || ConditionalImportance::new(fitted_proposal(data)?, negatives);
         Ok(match self.method {
-            Method::MlIs => match FullGaussian::fitted(data) {
-                Ok(q) => Box::new(FromData(ImportanceSampling::new(q, negatives)?)),
-                Err(_) => {
-                    let q = DiagonalGaussian::fitted(data)?;
-                    Box::new(FromData(ImportanceSampling::new(q, negatives)?))
-                }
-            },
-            Method::Rnce => Box::new(FromData(Repeat::new(cis::<M>(data, negatives)?, steps)?)),
-            Method::PRnce => {
-                Box::new(Persistent::new(Repeat::new(cis::<M>(data, negatives)?, steps)?, 1)?)
+            Method::MlIs => {
+                Box::new(FromData(ImportanceSampling::new(fitted_proposal(data)?, negatives)?))
             }
-            Method::Cnce => {
-                Box::new(FromData(Repeat::new(Barker::new(walk()?, negatives)?, steps)?))
-            }
-            Method::MhCnce => {
-                Box::new(FromData(Repeat::new(Metropolis::new(walk()?, negatives)?, steps)?))
-            }
-            Method::PCnce => {
-                Box::new(Persistent::new(Repeat::new(Barker::new(walk()?, 1)?, steps)?, negatives)?)
-            }
-            Method::PMhCnce => Box::new(Persistent::new(
-                Repeat::new(Metropolis::new(walk()?, 1)?, steps)?,
-                negatives,
-            )?),
-            Method::Cd => {
-                Box::new(FromData(Repeat::new(Metropolis::new(langevin()?, negatives)?, steps)?))
-            }
-            Method::Pcd => Box::new(Persistent::new(
-                Repeat::new(Metropolis::new(langevin()?, 1)?, steps)?,
-                negatives,
-            )?),
+            Method::Nce => Box::new(FromData(BinaryNce::new(fitted_proposal(data)?, negatives)?)),
+            Method::Rnce => from_data(cis()?, steps)?,
+            Method::PRnce => persistent(cis()?, steps, 1)?,
+            Method::Cnce => from_data(Barker::new(walk()?, negatives)?, steps)?,
+            Method::MhCnce => from_data(Metropolis::new(walk()?, negatives)?, steps)?,
+            Method::PCnce => persistent(Barker::new(walk()?, 1)?, steps, negatives)?,
+            Method::PMhCnce => persistent(Metropolis::new(walk()?, 1)?, steps, negatives)?,
+            Method::Cd => from_data(Metropolis::new(langevin()?, negatives)?, steps)?,
+            Method::Pcd => persistent(Metropolis::new(langevin()?, 1)?, steps, negatives)?,
             Method::HmcCd => {
                 let hamiltonian = Hamiltonian::new(step_size(0.2)?, 5)?;
-                Box::new(FromData(Repeat::new(Metropolis::new(hamiltonian, negatives)?, steps)?))
+                from_data(Metropolis::new(hamiltonian, negatives)?, steps)?
             }
             Method::TimeReversal => {
                 Box::new(FromData(Barker::new(Path::new(walk()?, steps)?, negatives)?))
             }
+            Method::SmcRnce | Method::SmcRnceTrajectory | Method::QOnly => {
+                let expected = "a method for any model, or the model one that grows stage by stage, \
+                                with a proposal of its own";
+                return Err(Error::setting("criterion", self.method, expected));
+            }
         })
+    }
+
+    /// The criterion for a model that grows stage by stage, whose particles `proposal` draws; what is not sequential is
+    /// as in [`init`](Self::init).
+    ///
+    /// # Shapes
+    /// - `data`: `[n, d]`
+    pub fn init_sequential<M: SequentialModel + 'static>(
+        &self,
+        proposal: impl SequentialProposal + 'static,
+        data: &Tensor<2>,
+    ) -> Result<Box<dyn Criterion<M>>> {
+        match self.method {
+            Method::SmcRnce | Method::SmcRnceTrajectory => {
+                let kernel = ConditionalSmc::new(proposal, self.num_negatives)?;
+                from_data(kernel.with_gradient(self.method.smc_gradient()), self.num_steps)
+            }
+            _ => self.init(data),
+        }
     }
 }
 
-/// The CIS kernel with a Gaussian proposal fitted to the data.
-fn cis<M: UnnormalisedModel + 'static>(
-    data: &Tensor<2>,
-    num_negatives: usize,
-) -> Result<Box<dyn Kernel<M>>> {
+fn from_data<M: ?Sized + 'static>(
+    kernel: impl Kernel<M> + 'static,
+    num_steps: usize,
+) -> Result<Box<dyn Criterion<M>>> {
+    Ok(Box::new(FromData(Repeat::new(kernel, num_steps)?)))
+}
+
+fn persistent<M: UnnormalisedModel + ?Sized + 'static>(
+    kernel: impl Kernel<M> + 'static,
+    num_steps: usize,
+    chains_per_slot: usize,
+) -> Result<Box<dyn Criterion<M>>> {
+    Ok(Box::new(Persistent::new(Repeat::new(kernel, num_steps)?, chains_per_slot)?))
+}
+
+/// A Gaussian like the data: with all covariances where there are rows enough for them, else with none.
+fn fitted_proposal(data: &Tensor<2>) -> Result<Box<dyn Proposal>> {
     Ok(match FullGaussian::fitted(data) {
-        Ok(proposal) => Box::new(ConditionalImportance::new(proposal, num_negatives)?),
-        Err(_) => {
-            Box::new(ConditionalImportance::new(DiagonalGaussian::fitted(data)?, num_negatives)?)
-        }
+        Ok(full) => Box::new(full),
+        Err(_) => Box::new(DiagonalGaussian::fitted(data)?),
     })
 }
 

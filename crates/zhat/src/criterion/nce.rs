@@ -1,19 +1,18 @@
 //! Binary noise-contrastive estimation, with `log Z` as a parameter of the model.
 
-use burn::module::Module;
 use burn::tensor::activation::softplus;
 use burn::tensor::{Gradients, Tensor};
 
 use crate::error::Result;
 use crate::kernel::{Candidates, ConditionalImportance, Contrast, State};
-use crate::model::{UnnormalisedModel, WithLogZ};
+use crate::model::UnnormalisedModel;
 use crate::proposal::IndependentProposal;
 use crate::rng::Stream;
 
 /// Tells a data point from `J` draws of `q` by `sigma(log p(x) - log(J q(x)))` (Gutmann and Hyvarinen, 2012).
 ///
 /// The weights are these probabilities; they need not sum to one, and there is no kernel behind them. It needs a model
-/// that claims to be normalised, so it takes only a [`WithLogZ`].
+/// that can learn its own normaliser: one with a free constant, such as a [`WithLogZ`](crate::model::WithLogZ).
 #[derive(Debug, Clone)]
 pub struct BinaryNce<Q>(ConditionalImportance<Q>);
 
@@ -24,12 +23,12 @@ impl<Q> BinaryNce<Q> {
     }
 }
 
-impl<M, Q> Contrast<WithLogZ<M>> for BinaryNce<Q>
+impl<M, Q> Contrast<M> for BinaryNce<Q>
 where
-    M: UnnormalisedModel + Module,
-    Q: IndependentProposal<WithLogZ<M>>,
+    M: UnnormalisedModel + ?Sized,
+    Q: IndependentProposal<M>,
 {
-    fn propose(&self, model: &WithLogZ<M>, state: State, rng: &mut Stream) -> Result<Candidates> {
+    fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
         let mut candidates = self.0.propose(model, state, rng)?;
         candidates.weights = candidates.log_w_tilde.classify();
         Ok(candidates)
@@ -46,10 +45,10 @@ where
     }
 
     fn adaptation_loss(&self, candidates: &Candidates) -> Option<Tensor<1>> {
-        Contrast::<WithLogZ<M>>::adaptation_loss(&self.0, candidates)
+        Contrast::<M>::adaptation_loss(&self.0, candidates)
     }
 
     fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
-        Contrast::<WithLogZ<M>>::update(&mut self.0, gradients, learning_rate);
+        Contrast::<M>::update(&mut self.0, gradients, learning_rate);
     }
 }

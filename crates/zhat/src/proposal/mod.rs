@@ -61,6 +61,20 @@ pub trait Proposal {
     fn update(&mut self, _gradients: &mut Gradients, _learning_rate: f64) {}
 }
 
+impl<Q: Proposal + ?Sized> Proposal for Box<Q> {
+    fn sample(&self, number: usize, place: &Place, rng: &mut Stream) -> Tensor<2> {
+        (**self).sample(number, place, rng)
+    }
+
+    fn log_prob(&self, x: Tensor<2>) -> Tensor<1> {
+        (**self).log_prob(x)
+    }
+
+    fn log_prob_values(&self, x: &Tensor<2>) -> Vec<f64> {
+        (**self).log_prob_values(x)
+    }
+}
+
 /// Draws that do not depend on where the chain is, with the density of all candidates: what importance sampling needs.
 pub trait IndependentProposal<M: ?Sized> {
     /// `num_negatives` draws for each row, and `log q` of the row itself and of its draws.

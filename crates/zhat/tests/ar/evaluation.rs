@@ -3,7 +3,7 @@
 use zhat::ar::*;
 use zhat::burn::module::{Module, ModuleMapper, Param};
 use zhat::burn::tensor::{Device, Tensor, TensorData};
-use zhat::kernel::SmcGradient;
+use zhat::criterion::Method;
 use zhat::rng::{Stream, Streams};
 use zhat::smc::{ResampleWhen, SmcConfig};
 
@@ -21,12 +21,12 @@ impl ModuleMapper for Randomise {
 
 /// A random model. Its energy network's last layer is made positive, so that the energy grows to both sides, and the
 /// mixtures are made wide enough to cover it.
-fn model() -> (ArEbmConfig, ArEbm, Streams) {
+fn model() -> (ArEbm, Streams) {
     model_with_spread(2.0)
 }
 
 /// The same with this added to the raw scales of the mixtures.
-fn model_with_spread(spread: f32) -> (ArEbmConfig, ArEbm, Streams) {
+fn model_with_spread(spread: f32) -> (ArEbm, Streams) {
     let mut config = ArEbmConfig::new(2);
     config.proposal = NetworkSize { blocks: 1, width: 16, activation: Activation::Tanh };
     config.energy = NetworkSize { blocks: 1, width: 16, activation: Activation::Relu };
@@ -40,7 +40,7 @@ fn model_with_spread(spread: f32) -> (ArEbmConfig, ArEbm, Streams) {
         (0..8 + 9).map(|output| if output < 8 + 6 { 0.0 } else { spread }).collect();
     let wider = Tensor::<1>::from_data(TensorData::new(wider, [17]), &Device::flex());
     model.proposal.last.bias = model.proposal.last.bias.map(|bias| bias.map(|bias| bias + wider));
-    (config, model, streams)
+    (model, streams)
 }
 
 /// Grid of midpoints on `[-LIMIT, LIMIT]^2`.
@@ -96,8 +96,8 @@ fn kolmogorov_smirnov(rows: &[f32], feature: usize, marginal: &[f64]) -> f64 {
 
 #[test]
 fn rows_score_as_in_plain_burn_operations() {
-    let (config, model, streams) = model();
-    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let (model, streams) = model();
+    let evaluator = Evaluator::new(&model, 2).unwrap();
     let x = evaluator.sample_proposal(600, &streams);
     let scores = evaluator.score(&x);
     let n = x.len() / 2;
@@ -108,9 +108,9 @@ fn rows_score_as_in_plain_burn_operations() {
     let (mut log_q, mut log_p) =
         (Tensor::zeros([n, 1], &Device::flex()), Tensor::zeros([n, 1], &Device::flex()));
     for (stage, new) in [first.clone(), second].into_iter().enumerate() {
-        let outlook = model.propose(&config, first.clone(), stage, None);
-        log_q = log_q + outlook.log_density(&config, new.clone());
-        log_p = log_p + model.log_factor(&config, new, outlook.context, None);
+        let outlook = model.propose(first.clone(), stage, None);
+        log_q = log_q + outlook.log_density(&model.shape, new.clone());
+        log_p = log_p + model.log_factor(new, outlook.context, None);
     }
     for (tensor, values) in [(log_q, &scores.log_q), (log_p, &scores.log_p_tilde)] {
         let expected: Vec<f32> = tensor.into_data().try_into_vec().unwrap();
@@ -118,13 +118,13 @@ fn rows_score_as_in_plain_burn_operations() {
             assert!((a - f64::from(b)).abs() < 1e-4 * (1.0 + f64::from(b).abs()));
         }
     }
-    assert_eq!(scores, Evaluator::new(&config, &model, 1).unwrap().score(&x));
+    assert_eq!(scores, Evaluator::new(&model, 1).unwrap().score(&x));
 }
 
 #[test]
 fn estimates_of_z_agree_with_quadrature_and_are_unbiased() {
-    let (config, model, streams) = model();
-    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let (model, streams) = model();
+    let evaluator = Evaluator::new(&model, 2).unwrap();
     let exact = quadrature(&evaluator);
     assert!(exact.outside < 1e-4, "mass at the edge: {}", exact.outside);
     let adaptive = SmcConfig::new(100).unwrap();
@@ -156,8 +156,8 @@ fn estimates_of_z_agree_with_quadrature_and_are_unbiased() {
 
 #[test]
 fn draws_from_the_model_match_the_marginals_of_quadrature() {
-    let (config, model, streams) = model();
-    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let (model, streams) = model();
+    let evaluator = Evaluator::new(&model, 2).unwrap();
     let exact = quadrature(&evaluator);
     let smc = SmcConfig::new(200_000).unwrap();
     let rows = evaluator
@@ -180,17 +180,17 @@ fn draws_from_the_model_match_the_marginals_of_quadrature() {
 
 #[test]
 fn conditional_transitions_leave_the_model_invariant() {
-    let (config, model, streams) = model();
-    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let (model, streams) = model();
+    let evaluator = Evaluator::new(&model, 2).unwrap();
     let exact = quadrature(&evaluator);
     let smc = SmcConfig::new(400_000).unwrap();
     let start = evaluator
         .smc(&smc, &streams, 0)
         .unwrap()
         .sample(20_000, &mut streams.stream("draws", 0, 0));
-    let smc_rnce = ArCriterion::SmcRnce(SmcGradient::Filtering);
+    let smc_rnce = Method::SmcRnce;
     for (criterion, wide_share) in
-        [(ArCriterion::Rnce, 0.0), (ArCriterion::Rnce, 0.3), (smc_rnce, 0.0), (smc_rnce, 0.3)]
+        [(Method::Rnce, 0.0), (Method::Rnce, 0.3), (smc_rnce, 0.0), (smc_rnce, 0.3)]
     {
         let mut settings = ArStepConfig::new(criterion);
         (settings.num_negatives, settings.wide_share) = (4, wide_share);
@@ -212,10 +212,9 @@ fn conditional_transitions_leave_the_model_invariant() {
 
 #[test]
 fn smc_gives_the_same_bits_for_any_number_of_threads() {
-    let (config, model, streams) = model();
+    let (model, streams) = model();
     let smc = SmcConfig::new(3_000).unwrap();
-    let run =
-        |threads| Evaluator::new(&config, &model, threads).unwrap().smc(&smc, &streams, 0).unwrap();
+    let run = |threads| Evaluator::new(&model, threads).unwrap().smc(&smc, &streams, 0).unwrap();
     assert_eq!(run(1), run(2));
     assert_eq!(run(1), run(3));
 }
@@ -223,8 +222,8 @@ fn smc_gives_the_same_bits_for_any_number_of_threads() {
 /// Mass near the data where the proposal hardly ever goes is found all the same, and the error bar knows of it.
 #[test]
 fn a_proposal_that_is_far_too_narrow_misses_nothing_near_the_data() {
-    let (config, model, streams) = model_with_spread(-1.5);
-    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let (model, streams) = model_with_spread(-1.5);
+    let evaluator = Evaluator::new(&model, 2).unwrap();
     // The integral over [-6, 6]^2; a little of the model is further out.
     let at = |i: usize| -6.0 + (i as f32 + 0.5) * 0.02;
     let x: Vec<f32> = (0..600 * 600).flat_map(|i| [at(i / 600), at(i % 600)]).collect();
@@ -245,8 +244,8 @@ fn a_proposal_that_is_far_too_narrow_misses_nothing_near_the_data() {
 
 #[test]
 fn the_bridge_agrees_with_quadrature() {
-    let (config, model, streams) = model();
-    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let (model, streams) = model();
+    let evaluator = Evaluator::new(&model, 2).unwrap();
     let exact = quadrature(&evaluator).log_z;
     let errors: Vec<f64> =
         (0..20).map(|repeat| evaluator.bridge(20_000, &streams, repeat).unwrap() - exact).collect();
@@ -278,8 +277,8 @@ fn slice(evaluator: &Evaluator, given: usize, value: f32) -> (Vec<f64>, f64) {
 
 #[test]
 fn given_a_feature_the_other_follows_its_conditional_and_the_integral_is_right() {
-    let (config, model, streams) = model();
-    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let (model, streams) = model();
+    let evaluator = Evaluator::new(&model, 2).unwrap();
     for (given, value) in [(0, 1.5), (0, -2.0), (1, 1.0), (1, -2.5)] {
         let (cumulative, log_integral) = slice(&evaluator, given, value);
         let mut features = [None, None];
@@ -302,9 +301,9 @@ fn given_a_feature_the_other_follows_its_conditional_and_the_integral_is_right()
 
 #[test]
 fn work_that_is_asked_to_stop_stops() {
-    let (config, model, streams) = model();
+    let (model, streams) = model();
     let watch = std::sync::Arc::new(zhat::watch::Watch::default());
-    let evaluator = Evaluator::new(&config, &model, 2).unwrap().with_watch(watch.clone());
+    let evaluator = Evaluator::new(&model, 2).unwrap().with_watch(watch.clone());
     let smc = SmcConfig::new(1000).unwrap();
     evaluator.smc(&smc, &streams, 0).unwrap();
     assert_eq!(watch.done(), 2000);

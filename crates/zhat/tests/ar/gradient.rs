@@ -4,7 +4,7 @@ use zhat::ar::*;
 use zhat::burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use zhat::burn::optim::GradientsParams;
 use zhat::burn::tensor::{Device, Tensor, TensorData};
-use zhat::kernel::SmcGradient;
+use zhat::criterion::Method;
 use zhat::rng::{Stream, Streams};
 
 /// Replaces every parameter by random numbers, so that no layer is zero as at the start of training.
@@ -102,26 +102,21 @@ fn setup(config: &ArEbmConfig, batch: usize) -> (ArEbm, Vec<f32>, Streams) {
     (model, x, streams)
 }
 
-fn settings(criterion: ArCriterion) -> ArStepConfig {
+fn settings(criterion: Method) -> ArStepConfig {
     let mut settings = ArStepConfig::new(criterion);
     settings.num_negatives = 6;
     settings.tile_rows = 21;
     settings
 }
 
-const CRITERIA: [ArCriterion; 5] = [
-    ArCriterion::MlIs,
-    ArCriterion::Rnce,
-    ArCriterion::SmcRnce(SmcGradient::Filtering),
-    ArCriterion::SmcRnce(SmcGradient::Trajectory),
-    ArCriterion::QOnly,
-];
+const CRITERIA: [Method; 5] =
+    [Method::MlIs, Method::Rnce, Method::SmcRnce, Method::SmcRnceTrajectory, Method::QOnly];
 
 fn compare(config: &ArEbmConfig, settings: &ArStepConfig, batch: usize) {
     let (model, x, streams) = setup(config, batch);
-    let mut fast = ArStep::new(config, settings, 2).unwrap();
+    let mut fast = ArStep::new(settings, 2).unwrap();
     let (gradients, report) = fast.gradient(&model, &x, &streams, 3, None).unwrap();
-    let plain = DeviceLoss::new(config, settings, &model, &x, &streams, 3).unwrap();
+    let plain = DeviceLoss::new(settings, &model, &x, &streams, 3).unwrap();
     assert!(
         (report.proposal_nll - plain.proposal_nll).abs() < 1e-4 * (1.0 + plain.proposal_nll.abs())
     );
@@ -173,9 +168,9 @@ fn sharing_masks_matters_with_dropout_alone() {
         let config = config(3, [32, 16], dropout, Activation::Relu);
         let (model, x, streams) = setup(&config, 9);
         let run = |share_masks| {
-            let criterion = ArCriterion::SmcRnce(SmcGradient::Filtering);
+            let criterion = Method::SmcRnce;
             let settings = ArStepConfig { share_masks, ..settings(criterion) };
-            let mut step = ArStep::new(&config, &settings, 1).unwrap();
+            let mut step = ArStep::new(&settings, 1).unwrap();
             let (gradients, report) = step.gradient(&model, &x, &streams, 0, None).unwrap();
             (collect(&model, &gradients), report)
         };
@@ -191,7 +186,7 @@ fn fast_gradients_equal_plain_autodiff_for_every_width_and_activation() {
                 let mut config = config(3, widths, dropout, activation);
                 config.context = 1 + widths[0] % 23;
                 config.mixture_components = 1 + widths[1] % 19;
-                compare(&config, &settings(ArCriterion::Rnce), batch);
+                compare(&config, &settings(Method::Rnce), batch);
             }
         }
     }
@@ -201,7 +196,7 @@ fn fast_gradients_equal_plain_autodiff_for_every_width_and_activation() {
 fn the_proposals_targets_and_flows_equal_plain_autodiff() {
     for target in [ProposalTarget::Data, ProposalTarget::Model, ProposalTarget::Mix(0.3)] {
         for flow in [ContextFlow::Shared, ContextFlow::Detached] {
-            for criterion in [ArCriterion::Rnce, ArCriterion::SmcRnce(SmcGradient::Filtering)] {
+            for criterion in [Method::Rnce, Method::SmcRnce] {
                 for dropout in [0.0, 0.2] {
                     let mut settings = settings(criterion);
                     (settings.proposal_target, settings.context_flow) = (target, flow);
@@ -220,7 +215,7 @@ fn results_have_the_same_bits_for_any_number_of_threads() {
         for share_masks in [false, true] {
             let run = |threads| {
                 let settings = ArStepConfig { share_masks, ..settings(criterion) };
-                let mut step = ArStep::new(&config, &settings, threads).unwrap();
+                let mut step = ArStep::new(&settings, threads).unwrap();
                 let (gradients, report) = step.gradient(&model, &x, &streams, 0, None).unwrap();
                 (collect(&model, &gradients), report)
             };
@@ -240,7 +235,7 @@ fn the_tiled_gradient_equals_that_of_the_whole_batch() {
             let run = |tile_rows| {
                 let mut settings = ArStepConfig { share_masks, ..settings(criterion) };
                 (settings.tile_rows, settings.lanes) = (tile_rows, 5);
-                let mut step = ArStep::new(&config, &settings, 2).unwrap();
+                let mut step = ArStep::new(&settings, 2).unwrap();
                 collect(&model, &step.gradient(&model, &x, &streams, 0, None).unwrap().0)
             };
             assert!(difference(&run(1), &run(10_000)) < 1e-5);
@@ -252,12 +247,10 @@ fn the_tiled_gradient_equals_that_of_the_whole_batch() {
 /// Candidates do not depend on the energy network, so its losses can be differenced as they are.
 #[test]
 fn the_criterions_gradient_equals_finite_differences() {
-    for criterion in
-        [ArCriterion::MlIs, ArCriterion::Rnce, ArCriterion::SmcRnce(SmcGradient::Filtering)]
-    {
+    for criterion in [Method::MlIs, Method::Rnce, Method::SmcRnce] {
         let config = config(3, [16, 16], 0.2, Activation::Tanh);
         let (model, x, streams) = setup(&config, 40);
-        let mut step = ArStep::new(&config, &settings(criterion), 2).unwrap();
+        let mut step = ArStep::new(&settings(criterion), 2).unwrap();
         let gradients = collect(&model, &step.gradient(&model, &x, &streams, 0, None).unwrap().0);
         let proposal_parameters = 4 + 4 * 2;
         for index in proposal_parameters..gradients.len() {
@@ -281,7 +274,7 @@ fn the_criterions_gradient_equals_finite_differences() {
 fn the_proposals_gradient_equals_finite_differences() {
     let config = config(3, [16, 16], 0.2, Activation::Tanh);
     let (model, x, streams) = setup(&config, 40);
-    let mut step = ArStep::new(&config, &settings(ArCriterion::QOnly), 2).unwrap();
+    let mut step = ArStep::new(&settings(Method::QOnly), 2).unwrap();
     let gradients = collect(&model, &step.gradient(&model, &x, &streams, 0, None).unwrap().0);
     for index in 0..12 {
         let mut loss = |size: f32| {
@@ -302,7 +295,7 @@ fn the_proposals_gradient_equals_finite_differences() {
 fn clipping_bounds_the_norm_and_keeps_the_direction() {
     let config = config(2, [16, 16], 0.0, Activation::Relu);
     let (model, x, streams) = setup(&config, 8);
-    let mut step = ArStep::new(&config, &settings(ArCriterion::Rnce), 1).unwrap();
+    let mut step = ArStep::new(&settings(Method::Rnce), 1).unwrap();
     let (free, report) = step.gradient(&model, &x, &streams, 0, None).unwrap();
     let (clipped, _) = step.gradient(&model, &x, &streams, 0, Some(0.1)).unwrap();
     let factor = (0.1 / report.gradient_norm) as f32;

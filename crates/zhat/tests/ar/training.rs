@@ -4,7 +4,7 @@ use zhat::Error;
 use zhat::ar::*;
 use zhat::burn::optim::AdamConfig;
 use zhat::burn::tensor::Device;
-use zhat::kernel::SmcGradient;
+use zhat::criterion::Method;
 use zhat::rng::{Stream, Streams};
 use zhat::smc::SmcConfig;
 
@@ -18,19 +18,17 @@ fn ring(number: usize, rng: &mut Stream) -> Vec<f32> {
         .collect()
 }
 
-fn train(criterion: ArCriterion, steps: usize) -> (ArEbmConfig, ArEbm, Vec<f64>, Streams) {
+fn train(criterion: Method, steps: usize) -> (ArEbm, Vec<f64>, Streams) {
     let mut config = Preset::Small.model();
     config.features = 2;
     let streams = Streams::new(4);
     let device = Device::flex().autodiff();
     let mut model = config.init(&device, &mut streams.stream("init", 0, 0)).unwrap();
-    let mut step = ArStep::new(&config, &ArStepConfig::new(ArCriterion::QOnly), 2).unwrap();
+    let settings = ArStepConfig { warm_up: steps as u64 / 4, ..ArStepConfig::new(criterion) };
+    let mut step = ArStep::new(&settings, 2).unwrap();
     let mut optimiser = AdamConfig::new().with_epsilon(1e-8).init();
     let mut losses = Vec::new();
     for index in 0..steps {
-        if index == steps / 4 {
-            step.settings_mut().criterion = criterion;
-        }
         let x = ring(64, &mut streams.stream("data", index as u64, 0));
         let (gradients, report) =
             step.gradient(&model, &x, &streams, index as u64, Some(5.0)).unwrap();
@@ -38,14 +36,14 @@ fn train(criterion: ArCriterion, steps: usize) -> (ArEbmConfig, ArEbm, Vec<f64>,
         model = optimiser.step(rate, model, gradients);
         losses.push(report.loss);
     }
-    (config, model, losses, streams)
+    (model, losses, streams)
 }
 
 #[test]
 fn training_fits_a_ring() {
-    let criterion = ArCriterion::SmcRnce(SmcGradient::Filtering);
-    let (config, model, _, streams) = train(criterion, 1500);
-    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let criterion = Method::SmcRnce;
+    let (model, _, streams) = train(criterion, 1500);
+    let evaluator = Evaluator::new(&model, 2).unwrap();
     let scores = evaluator.score(&ring(5_000, &mut streams.stream("test", 0, 0)));
     let smc = evaluator.smc(&SmcConfig::new(100_000).unwrap(), &streams, 0).unwrap();
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -68,16 +66,16 @@ fn an_observation_that_is_not_a_number_is_named_by_its_row_in_the_batch() {
     let mut x = ring(40, &mut streams.stream("data", 0, 0));
     x[2 * 29 + 1] = f32::NAN;
     // Tiles of two observations.
-    let criterion = ArCriterion::SmcRnce(SmcGradient::Filtering);
+    let criterion = Method::SmcRnce;
     let settings = ArStepConfig { tile_rows: 42, ..ArStepConfig::new(criterion) };
-    let evaluator = Evaluator::new(&config, &model, 2).unwrap();
+    let evaluator = Evaluator::new(&model, 2).unwrap();
     let errors = [
-        ArStep::new(&config, &settings, 2)
+        ArStep::new(&settings, 2)
             .unwrap()
             .gradient(&model, &x, &streams, 0, None)
             .map(|_| ())
             .unwrap_err(),
-        DeviceLoss::new(&config, &settings, &model, &x, &streams, 0).map(|_| ()).unwrap_err(),
+        DeviceLoss::new(&settings, &model, &x, &streams, 0).map(|_| ()).unwrap_err(),
         evaluator.transition(&settings, &x, &streams, 0).unwrap_err(),
     ];
     for error in errors {
@@ -89,14 +87,14 @@ fn an_observation_that_is_not_a_number_is_named_by_its_row_in_the_batch() {
 #[test]
 fn fixed_seed_values_are_pinned() {
     let pinned = [
-        (ArCriterion::MlIs, PINNED[0]),
-        (ArCriterion::Rnce, PINNED[1]),
-        (ArCriterion::SmcRnce(SmcGradient::Filtering), PINNED[2]),
-        (ArCriterion::SmcRnce(SmcGradient::Trajectory), PINNED[3]),
+        (Method::MlIs, PINNED[0]),
+        (Method::Rnce, PINNED[1]),
+        (Method::SmcRnce, PINNED[2]),
+        (Method::SmcRnceTrajectory, PINNED[3]),
     ];
     let mut failed: Vec<String> = Vec::new();
     for (criterion, [first, last]) in pinned {
-        let (_, _, losses, _) = train(criterion, 20);
+        let (_, losses, _) = train(criterion, 20);
         let now = [losses[5], losses[19]];
         if (now[0] - first).abs() > 1e-4 || (now[1] - last).abs() > 1e-3 {
             failed.push(format!("{criterion:?}: {now:?}, pinned {first}, {last}"));

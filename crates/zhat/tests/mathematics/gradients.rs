@@ -254,7 +254,7 @@ fn every_method_has_a_gradient_for_a_network() {
     let device = autodiff();
     let x0 = data(12);
     let model = MlpEnergyConfig::new(2).init(&device, &mut rng(2)).unwrap();
-    for (method, name) in Method::ALL {
+    for (method, name) in Method::for_any_model().map(|method| (method, method.name())) {
         for num_steps in [1, 3] {
             let config = MethodConfig::new(method).with_num_negatives(4).with_num_steps(num_steps);
             let mut criterion = config.init(&x0).unwrap();

@@ -49,7 +49,10 @@ fn every_method_finds_the_gaussian_behind_the_data() {
     let device = Device::flex().autodiff();
     let data = data(2000);
     let start = DiagonalGaussian::new(&[0.0, 0.0], &[1.0, 1.0], &device).unwrap();
-    for (method, name) in Method::ALL {
+    for (method, name) in Method::for_any_model().map(|method| (method, method.name())) {
+        if method == Method::Nce {
+            continue; // needs a constant of its own: see below
+        }
         let criterion = MethodConfig::new(method).init(&data).unwrap();
         assert_found(&train(start.clone(), criterion, &data, 400), name);
     }

@@ -7,9 +7,10 @@ use std::time::Instant;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use zhat::ar::Evaluator;
+use zhat::criterion::Method;
 use zhat::rng::Streams;
 use zhat_table::data::benchmark::Benchmark;
-use zhat_table::fit::{self, Criterion, FitConfig, Likelihood, Session, StepSeconds, evaluate};
+use zhat_table::fit::{self, FitConfig, Likelihood, Session, StepSeconds, evaluate};
 use zhat_table::run::{RunDirectory, load_model};
 use zhat_table::{Result, TableError};
 
@@ -23,7 +24,7 @@ pub struct Cell {
     /// The set.
     pub dataset: Benchmark,
     /// The criterion.
-    pub criterion: Criterion,
+    pub criterion: Method,
     /// Steps, warm-up included.
     pub steps: u64,
     /// Steps of the warm-up.
@@ -79,7 +80,7 @@ impl Bench<'_> {
     /// The cell of a criterion, trained and evaluated as far as it is not; `None` if it was told to stop.
     pub(super) fn cell(
         &self,
-        criterion: Criterion,
+        criterion: Method,
         plan: &Plan,
         watch: &mut dyn Watch,
     ) -> Result<Option<Cell>> {
@@ -127,7 +128,7 @@ impl Bench<'_> {
     /// Trains, or goes on training; a run that diverges for good is a result too.
     fn train(
         &self,
-        criterion: Criterion,
+        criterion: Method,
         plan: &Plan,
         watch: &mut dyn Watch,
     ) -> Result<Option<Trained>> {
@@ -181,7 +182,7 @@ impl Bench<'_> {
         let directory = self.cell_directory(cell.criterion);
         let run = RunDirectory::open(&directory)?;
         let (model, card) = load_model(&run, &Device::flex())?;
-        let evaluator = Evaluator::new(&card.model, &model, self.threads)?;
+        let evaluator = Evaluator::new(&model, self.threads)?;
         let (particles, estimates) = (self.settings.particles, self.settings.estimates);
         // What training ended with, what an earlier evaluation found, or a new one.
         let path = directory.join("likelihood.json");
@@ -239,7 +240,7 @@ impl Speed {
     }
 
     /// The medians, or what the plan had timed where no step was taken.
-    fn medians(&self, plan: &Plan, criterion: Criterion) -> StepSeconds {
+    fn medians(&self, plan: &Plan, criterion: Method) -> StepSeconds {
         let planned = plan.seconds.get(criterion.name()).copied();
         let planned = planned.unwrap_or(StepSeconds { warm_up: f64::NAN, full: f64::NAN });
         let median = |times: &[f32], otherwise: f64| {

@@ -1,8 +1,8 @@
 //! What the paper's table says of the order of the criteria, beside what was found.
 
+use zhat::criterion::Method;
 use zhat_report::Claim;
 use zhat_table::data::benchmark::Benchmark;
-use zhat_table::fit::Criterion;
 
 use super::cell::Cell;
 use super::published::{points, published, true_distance};
@@ -13,13 +13,13 @@ const LARGE: f64 = 1.0;
 /// For each pair of criteria of each set, a claim about the likelihood, and one about the distance where it was measured.
 pub(super) fn claims(cells: &[Cell]) -> Vec<Claim> {
     let pairs = [
-        (Criterion::MlIs, Criterion::Rnce),
-        (Criterion::MlIs, Criterion::SmcRnce),
-        (Criterion::Rnce, Criterion::SmcRnce),
+        (Method::MlIs, Method::Rnce),
+        (Method::MlIs, Method::SmcRnce),
+        (Method::Rnce, Method::SmcRnce),
     ];
     let mut claims = Vec::new();
     for set in Benchmark::ALL {
-        let cell = |criterion: Criterion| {
+        let cell = |criterion: Method| {
             cells.iter().find(|cell| (cell.dataset, cell.criterion) == (set, criterion))
         };
         for (first, second) in pairs {
@@ -111,13 +111,14 @@ fn closer(set: Benchmark, first: &Cell, second: &Cell) -> Option<Claim> {
 }
 
 /// A criterion as the paper writes it.
-pub(super) fn label(criterion: Criterion) -> &'static str {
+pub(super) fn label(criterion: Method) -> &'static str {
     match criterion {
-        Criterion::MlIs => "ML-IS",
-        Criterion::Rnce => "RNCE",
-        Criterion::SmcRnce => "SMC-RNCE",
-        Criterion::SmcRnceTrajectory => "SMC-RNCE (trajectories)",
-        Criterion::QOnly => "proposal alone",
+        Method::MlIs => "ML-IS",
+        Method::Rnce => "RNCE",
+        Method::SmcRnce => "SMC-RNCE",
+        Method::SmcRnceTrajectory => "SMC-RNCE (trajectories)",
+        Method::QOnly => "proposal alone",
+        other => other.name(),
     }
 }
 
@@ -133,7 +134,7 @@ mod tests {
     use super::super::Distances;
     use super::*;
 
-    fn cell(dataset: Benchmark, criterion: Criterion, found: Option<(f64, f64)>) -> Cell {
+    fn cell(dataset: Benchmark, criterion: Method, found: Option<(f64, f64)>) -> Cell {
         let likelihood = found.map(|(log_likelihood, se_log_z)| Likelihood {
             log_likelihood,
             se_test: 0.1,
@@ -172,8 +173,8 @@ mod tests {
     fn an_order_holds_when_it_is_clear_of_the_error() {
         let power = |first, second| {
             claims(&[
-                cell(Benchmark::Power, Criterion::MlIs, Some(first)),
-                cell(Benchmark::Power, Criterion::Rnce, Some(second)),
+                cell(Benchmark::Power, Method::MlIs, Some(first)),
+                cell(Benchmark::Power, Method::Rnce, Some(second)),
             ])
         };
         let clear = power((-2.0, 0.1), (0.1, 0.1));
@@ -190,35 +191,35 @@ mod tests {
             wasserstein: Some(Distances { points, particles: 100, values: values.to_vec() }),
             ..cell(Benchmark::Power, criterion, Some((0.0, 0.1)))
         };
-        let far = with(Criterion::MlIs, 100, [0.69, 0.70, 0.71]);
-        let near = with(Criterion::Rnce, 100, [0.46, 0.47, 0.48]);
+        let far = with(Method::MlIs, 100, [0.69, 0.70, 0.71]);
+        let near = with(Method::Rnce, 100, [0.46, 0.47, 0.48]);
         let found = claims(&[far.clone(), near.clone()]);
         assert_eq!(found.len(), 2);
         assert!(found[1].holds && found[1].claim.contains("RNCE are closer"));
         assert!(found[1].measured.contains("0.470 against 0.700"), "{}", found[1].measured);
         // The paper's, on the true scale.
         assert!(found[1].measured.contains("0.62 against 3.62"), "{}", found[1].measured);
-        let close = with(Criterion::Rnce, 100, [0.60, 0.70, 0.79]);
+        let close = with(Method::Rnce, 100, [0.60, 0.70, 0.79]);
         assert!(!claims(&[far.clone(), close])[1].holds, "within the error");
-        assert_eq!(claims(&[far, with(Criterion::Rnce, 50, [0.1, 0.2, 0.3])]).len(), 1);
+        assert_eq!(claims(&[far, with(Method::Rnce, 50, [0.1, 0.2, 0.3])]).len(), 1);
     }
 
     #[test]
     fn small_gaps_reversed_gaps_and_divergence_are_said() {
         let small = claims(&[
-            cell(Benchmark::Power, Criterion::Rnce, Some((0.0, 0.001))),
-            cell(Benchmark::Power, Criterion::SmcRnce, Some((0.1, 0.001))),
+            cell(Benchmark::Power, Method::Rnce, Some((0.0, 0.001))),
+            cell(Benchmark::Power, Method::SmcRnce, Some((0.1, 0.001))),
         ]);
         assert!(small[0].measured.contains("a reduced run need not show it"));
         // In the paper's BSDS300, RNCE is above SMC-RNCE.
         let reversed = claims(&[
-            cell(Benchmark::Bsds300, Criterion::Rnce, Some((150.0, 0.1))),
-            cell(Benchmark::Bsds300, Criterion::SmcRnce, Some((140.0, 0.1))),
+            cell(Benchmark::Bsds300, Method::Rnce, Some((150.0, 0.1))),
+            cell(Benchmark::Bsds300, Method::SmcRnce, Some((140.0, 0.1))),
         ]);
         assert!(reversed[0].claim.contains("RNCE is above SMC-RNCE") && reversed[0].holds);
         let diverged = claims(&[
-            cell(Benchmark::Miniboone, Criterion::MlIs, None),
-            cell(Benchmark::Miniboone, Criterion::Rnce, Some((-20.0, 0.1))),
+            cell(Benchmark::Miniboone, Method::MlIs, None),
+            cell(Benchmark::Miniboone, Method::Rnce, Some((-20.0, 0.1))),
         ]);
         assert!(diverged[0].holds && diverged[0].measured.contains("leaves out ML-IS"));
     }

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use zhat::ar::Evaluator;
+use zhat::criterion::Method;
 use zhat::evaluate::match_points;
 use zhat::rng::{Stream, Streams};
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat_table::Result;
-use zhat_table::fit::Criterion;
 
 use super::published::as_published;
 use super::{Bench, Event, Watch, read_json, write_json};
@@ -44,7 +44,7 @@ impl Bench<'_> {
     /// The distances of a cell's model; `None` if it was told to stop.
     pub(super) fn distances(
         &self,
-        criterion: Criterion,
+        criterion: Method,
         evaluator: &Evaluator,
         watch: &mut dyn Watch,
     ) -> Result<Option<Distances>> {
@@ -112,7 +112,7 @@ impl Bench<'_> {
     }
 
     /// Where a cell is.
-    pub(super) fn cell_directory(&self, criterion: Criterion) -> PathBuf {
+    pub(super) fn cell_directory(&self, criterion: Method) -> PathBuf {
         self.directory.join(criterion.name())
     }
 }

@@ -26,13 +26,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zhat::ar::Preset;
+use zhat::criterion::Method;
 use zhat_table::data::benchmark::{Benchmark, PreparedSet};
-use zhat_table::fit::{self, Criterion, FitConfig};
+use zhat_table::fit::{self, FitConfig};
 use zhat_table::run::write_atomically;
 use zhat_table::{Prepared, Result, TableError, prepare};
 
 /// The criteria of the paper's table, in its order.
-pub const CRITERIA: [Criterion; 3] = [Criterion::MlIs, Criterion::Rnce, Criterion::SmcRnce];
+pub const CRITERIA: [Method; 3] = [Method::MlIs, Method::Rnce, Method::SmcRnce];
 
 /// What decides the table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,7 +42,7 @@ pub struct Settings {
     /// The sets, in the order of the table.
     pub datasets: Vec<Benchmark>,
     /// The criteria, in the order of the table.
-    pub criteria: Vec<Criterion>,
+    pub criteria: Vec<Method>,
     /// How long each cell trains.
     pub length: Length,
     /// Rows in a step. Where it is not given, the paper's number in full tables and fewer in reduced ones, which have more
@@ -169,7 +170,7 @@ pub enum Event<'a> {
         /// The set.
         set: Benchmark,
         /// The criterion.
-        criterion: Criterion,
+        criterion: Method,
         /// Steps taken before.
         from: u64,
         /// All of them.

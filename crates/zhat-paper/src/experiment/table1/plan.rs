@@ -5,7 +5,8 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 use zhat::ar::ArTrainingConfig;
-use zhat_table::fit::{Criterion, FitConfig, StepSeconds, StepTimer};
+use zhat::criterion::Method;
+use zhat_table::fit::{FitConfig, StepSeconds, StepTimer};
 use zhat_table::{Result, TableError};
 
 use super::{Bench, Event, Watch, preset, read_json, write_json};
@@ -111,7 +112,7 @@ impl Bench<'_> {
     }
 
     /// The configuration of a cell.
-    pub(super) fn config(&self, criterion: Criterion, plan: &Plan) -> FitConfig {
+    pub(super) fn config(&self, criterion: Method, plan: &Plan) -> FitConfig {
         let mut config = FitConfig::preset(preset(self.set), &self.source.to_string_lossy());
         config.seed = self.settings.seed;
         config.evaluation.particles = self.settings.particles;

@@ -1,7 +1,7 @@
 //! What is published: the paper's table, and likelihoods of other methods on the same sets.
 
+use zhat::criterion::Method;
 use zhat_table::data::benchmark::Benchmark;
-use zhat_table::fit::Criterion;
 
 /// A cell of the paper's table: each figure with its standard error over ten estimates.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Published {
 }
 
 /// The paper's figures; it leaves out ML-IS for the two largest sets, where training was unstable.
-pub fn published(set: Benchmark, criterion: Criterion) -> Option<Published> {
+pub fn published(set: Benchmark, criterion: Method) -> Option<Published> {
     let column = super::CRITERIA.iter().position(|&column| column == criterion)?;
     let cell = |log_likelihood, wasserstein| Some(Published { log_likelihood, wasserstein });
     let row = match set {

@@ -5,12 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
+use zhat::criterion::Method;
 use zhat_report::figure::{Colour, Figure, Panel, Scale, Series, Stroke};
 use zhat_report::page::Page;
 use zhat_report::{Align, Claim, Table, export};
 use zhat_table::Result;
 use zhat_table::data::benchmark::Benchmark;
-use zhat_table::fit::{Criterion, MetricsRecord};
+use zhat_table::fit::MetricsRecord;
 
 use super::claims::{claims, label, title};
 use super::plan::REDUCED_RATE;
@@ -411,13 +412,13 @@ fn limits(curves: &[Curves]) -> (f64, f64) {
     (low - 1.5 * margin, high + 0.15 * margin)
 }
 
-fn colour(criterion: Criterion) -> Colour {
+fn colour(criterion: Method) -> Colour {
     match criterion {
-        Criterion::MlIs => Colour::VERMILION,
-        Criterion::Rnce => Colour::BLUE,
-        Criterion::SmcRnce => Colour::INK,
-        Criterion::SmcRnceTrajectory => Colour::SKY,
-        Criterion::QOnly => Colour::GREY,
+        Method::MlIs => Colour::VERMILION,
+        Method::Rnce => Colour::BLUE,
+        Method::SmcRnce => Colour::INK,
+        Method::SmcRnceTrajectory => Colour::SKY,
+        _ => Colour::GREY,
     }
 }
 
