@@ -6,11 +6,12 @@
 use zhat::burn::module::{Module, Param};
 use zhat::burn::tensor::{Device, Tensor};
 use zhat::criterion::{Method, MethodConfig};
-use zhat::evaluate::importance_sampling;
-use zhat::host::{Place, to_host};
+use zhat::host::Place;
 use zhat::model::{FullGaussian, UnnormalisedModel};
 use zhat::rng::{Stream, Streams};
-use zhat::train::{Batches, OptimiserConfig, Schedule, StepReport, Trainer, TrainingConfig};
+use zhat::train::{
+    CriterionStep, HeldOut, OptimiserConfig, Rows, Schedule, Trainer, TrainingConfig, Validation,
+};
 
 /// `log p~(x) = sum_k a_k exp(-(|x| - r_k)^2 / 2) - |x|^2 / 2`, with learnt heights `a` and radii `r`.
 #[derive(Module, Debug)]
@@ -35,18 +36,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for method in ["rnce", "p-mh-cnce"] {
         let model = fit(method.parse()?, &train)?;
         // log p = log p~ - log Z, with Z by importance sampling and an error bar.
-        let (model, place) = (model.valid(), Place::of(&test));
-        let proposal = FullGaussian::fitted(&train)?;
-        let rng = &mut streams.stream("evaluate", 0, 0);
-        let log_z = importance_sampling(&model, &proposal, 100_000, &place, rng)?;
-        let log_p_tilde = to_host(&model.log_p_tilde(test.clone()));
-        let mean = log_p_tilde.iter().sum::<f64>() / log_p_tilde.len() as f64;
-        println!(
-            "{method:>10}: test log-likelihood {:.3} (log Z = {:.3} +- {:.3})",
-            mean - log_z.log_z,
-            log_z.log_z,
-            log_z.standard_error,
-        );
+        let mut held_out =
+            HeldOut::new(test.clone(), FullGaussian::fitted(&train)?, 100_000, streams);
+        let found = held_out.validate(&model, 0)?;
+        let (value, error) = (found.log_likelihood, found.se_log_z);
+        println!("{method:>10}: test log-likelihood {value:.3} (+- {error:.3} of log Z)");
     }
     Ok(())
 }
@@ -57,13 +51,13 @@ fn fit(method: Method, data: &Tensor<2>) -> zhat::Result<Bumps> {
         heights: Param::from_tensor(Tensor::from_data([0.0, 0.0, 0.0, 0.0], &device)),
         radii: Param::from_tensor(Tensor::from_data([0.5, 1.5, 2.5, 3.5], &device)),
     };
-    let criterion = MethodConfig::new(method).init(data)?;
+    let step = CriterionStep::new(MethodConfig::new(method).init(data)?);
     let config = TrainingConfig::new(2000, 0.05)
         .with_optimiser(OptimiserConfig::Adam)
         .with_schedule(Schedule::Cosine);
-    let mut trainer = Trainer::new(model, criterion, config)?;
-    trainer.fit(&Batches::new(data, 100), &mut |_: &StepReport<_, _>| true)?;
-    Ok(trainer.into_model())
+    let mut trainer = Trainer::new(model, step, config, Streams::new(0))?;
+    trainer.fit(&Rows::new(data.clone()))?;
+    Ok(trainer.model().clone())
 }
 
 /// Points around a circle of radius 2.

@@ -36,6 +36,36 @@ pub enum Error {
         step: usize,
     },
 
+    /// A loss was far above those before it, so the step was not taken.
+    #[error("{reason} at step {step}. The parameters were left as they were.")]
+    LossExploded {
+        /// Training step, counted from 0.
+        step: u64,
+        /// What was seen.
+        reason: String,
+    },
+
+    /// Training diverged again and again.
+    #[error(
+        "training diverged at step {step} ({reason}) and was given up after going back {tries} times. The last good \
+         parameters are kept. Try a lower learning-rate, a smaller max-gradient-norm, or smc-rnce where the model allows it."
+    )]
+    Diverged {
+        /// How often it went back.
+        tries: u32,
+        /// At which step it diverged the last time.
+        step: u64,
+        /// What was seen.
+        reason: String,
+    },
+
+    /// The stored state of a run cannot be taken up.
+    #[error("the stored state cannot be taken up: {reason}")]
+    BrokenState {
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// A setting is outside its range.
     #[error("{name} is {value}, but must be {expected}.")]
     InvalidSetting {
@@ -69,7 +99,10 @@ pub enum Error {
 impl Error {
     /// Whether the same run may go on after a smaller step or a new draw: a bad draw is not a broken run.
     pub fn is_recoverable(&self) -> bool {
-        matches!(self, Error::NotFinite { .. } | Error::GradientNotFinite { .. })
+        matches!(
+            self,
+            Error::NotFinite { .. } | Error::GradientNotFinite { .. } | Error::LossExploded { .. }
+        )
     }
 
     /// Shorthand for a setting outside its range.

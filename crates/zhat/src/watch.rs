@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Default)]
 pub struct Watch {
     done: AtomicU64,
+    total: AtomicU64,
     stop: AtomicBool,
 }
 
@@ -15,6 +16,17 @@ impl Watch {
     /// Units of work that are done; what a unit is, the work says.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
+    }
+
+    /// Units that there will be, where the work knows; else 0.
+    pub fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// Another piece of work begins, of so many units.
+    pub fn begin(&self, total: u64) {
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
     }
 
     /// Asks the work to stop; it ends with [`Error::Stopped`] soon after.

@@ -17,6 +17,7 @@ use crate::criterion::Method;
 use crate::error::Result;
 use crate::kernel::SmcGradient;
 use crate::rng::{Stream, Streams};
+use crate::train::{Batch, StepReport, TrainingStep, gradient_norm};
 
 /// Losses of a batch: a surrogate to go backward from, and the values.
 #[derive(Debug)]
@@ -117,6 +118,33 @@ impl DeviceLoss {
     /// Goes backward.
     pub fn gradient(self, model: &ArEbm) -> GradientsParams {
         GradientsParams::from_grads(self.surrogate.backward(), model)
+    }
+}
+
+/// The training step on the device of the model; its settings are those of an [`ArStep`](super::ArStep).
+#[derive(Debug, Clone)]
+pub struct DeviceStep(pub ArStepConfig);
+
+impl TrainingStep<ArEbm> for DeviceStep {
+    fn gradient(
+        &mut self,
+        model: &ArEbm,
+        batch: &Batch,
+        streams: &Streams,
+        step: u64,
+    ) -> Result<(GradientsParams, StepReport)> {
+        let x: Vec<f32> = batch.x.to_data().iter::<f32>().collect();
+        let loss = DeviceLoss::new(&self.0.at(step), model, &x, streams, step)?;
+        let (proposal_nll, ebm_loss) = (loss.proposal_nll, loss.ebm_loss);
+        let gradients = loss.gradient(model);
+        let report = StepReport {
+            loss: proposal_nll + ebm_loss,
+            gradient_norm: gradient_norm(model, &gradients),
+            effective_sample_size: None,
+            proposal_nll: Some(proposal_nll),
+            warming_up: step < self.0.warm_up,
+        };
+        Ok((gradients, report))
     }
 }
 

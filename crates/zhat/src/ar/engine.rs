@@ -88,11 +88,6 @@ impl LinearGradient<'_> {
         self.weight.iter().chain(&self.bias).map(|&g| f64::from(g) * f64::from(g)).sum()
     }
 
-    /// Multiplies all entries.
-    pub fn scale(&mut self, factor: f32) {
-        self.weight.iter_mut().chain(&mut self.bias).for_each(|g| *g *= factor);
-    }
-
     /// Hands the gradient to Burn's optimisers.
     pub fn register(self, params: &mut GradientsParams, device: &Device) {
         let shape = self.linear.weight.val().dims();

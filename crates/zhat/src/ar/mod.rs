@@ -26,7 +26,7 @@ mod workload;
 
 pub use config::{Activation, ArEbmConfig, ArTrainingConfig, NetworkSize, Preset};
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
-pub use device::DeviceLoss;
+pub use device::{DeviceLoss, DeviceStep};
 pub use dropout::{Dropout, Masks};
 pub use engine::Engine;
 pub use evaluate::{Evaluator, RowScores};
@@ -34,5 +34,5 @@ pub use mixture::Mixture;
 pub use model::{ArEbm, Outlook};
 pub use network::{ResidualBlock, ResidualNet, ResidualNetConfig};
 pub use smc::SmcEstimate;
-pub use step::{ArStep, ArStepReport};
+pub use step::ArStep;
 pub use workload::{products_alone, score_flops, step_flops, step_networks};

@@ -16,6 +16,7 @@ use super::tile::{Plan, TileReport, Workspace};
 use crate::criterion::Method;
 use crate::error::{Error, Result};
 use crate::rng::Streams;
+use crate::train::{Batch, StepReport, TrainingStep};
 
 /// Threads and memory of training steps.
 #[derive(Debug)]
@@ -24,23 +25,6 @@ pub struct ArStep {
     pool: rayon::ThreadPool,
     workspaces: Mutex<Vec<Workspace>>,
     lanes: Vec<EngineGradient>,
-}
-
-/// What a step found, as means over the batch.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ArStepReport {
-    /// `proposal_nll + ebm_loss`
-    pub loss: f64,
-    /// `-log q(x_0)`
-    pub proposal_nll: f64,
-    /// `-log p~(x_0) + log Z-hat`; zero in warm-up.
-    pub ebm_loss: f64,
-    /// Euclidean norm of the gradient, before clipping.
-    pub gradient_norm: f64,
-    /// Effective sample size of the candidates at the last stage; zero in warm-up.
-    pub effective_sample_size: f64,
-    /// Number of resamplings of an observation's particles.
-    pub resamplings: f64,
 }
 
 impl ArStep {
@@ -64,66 +48,32 @@ impl ArStep {
         self.pool.current_num_threads()
     }
 
-    /// Loss and gradient of a batch, in the form that Burn's optimisers take; `clip` bounds the gradient's norm.
-    ///
-    /// # Shapes
-    /// - `x`: `[n, features]`, row-major
-    pub fn gradient(
-        &mut self,
-        model: &ArEbm,
-        x: &[f32],
-        streams: &Streams,
-        step: u64,
-        clip: Option<f64>,
-    ) -> Result<(GradientsParams, ArStepReport)> {
-        let settings = self.settings.at(step);
-        let tiles = self.run(&settings, model, x, streams, step)?;
-        let with_energy = settings.criterion != Method::QOnly;
-        let mut layers = self.lanes[0].layers(model, with_energy);
-        let gradient_norm = layers.iter().map(|layer| layer.squared_norm()).sum::<f64>().sqrt();
-        if !gradient_norm.is_finite() {
-            return Err(Error::GradientNotFinite { part: "model", step: step as usize });
-        }
-        if let Some(bound) = clip.filter(|&bound| gradient_norm > bound) {
-            layers.iter_mut().for_each(|layer| layer.scale((bound / gradient_norm) as f32));
-        }
-        let device = model.proposal.first.weight.val().device().inner();
-        let mut params = GradientsParams::new();
-        layers.into_iter().for_each(|layer| layer.register(&mut params, &device));
-        let TileReport { proposal_nll, ebm_loss, effective_sample_size, resamplings } = tiles;
-        let loss = proposal_nll + ebm_loss;
-        Ok((
-            params,
-            ArStepReport {
-                loss,
-                proposal_nll,
-                ebm_loss,
-                gradient_norm,
-                effective_sample_size,
-                resamplings,
-            },
-        ))
-    }
-
     /// Leaves the gradient of the batch in the first lane.
     fn run(
         &mut self,
         settings: &ArStepConfig,
         model: &ArEbm,
-        x: &[f32],
+        batch: &Batch,
         streams: &Streams,
         step: u64,
     ) -> Result<TileReport> {
         let features = model.shape.features;
+        let data = batch.x.to_data();
+        let x = data.as_slice::<f32>().expect("rows of 32-bit floats");
         assert!(
             !x.is_empty() && x.len().is_multiple_of(features),
             "whole rows of {features} features"
         );
-        let batch = x.len() / features;
+        let observations = x.len() / features;
         let engine = Engine::new(model);
-        let plan =
-            Plan { engine: &engine, config: settings, streams, step, scale: 1.0 / batch as f64 };
-        let tiles = tiles(batch, settings);
+        let plan = Plan {
+            engine: &engine,
+            config: settings,
+            streams,
+            step,
+            scale: 1.0 / observations as f64,
+        };
+        let tiles = tiles(observations, settings);
         let lanes = tiles.len().min(settings.lanes);
         if self.lanes.len() != lanes {
             self.lanes = vec![engine.zero_gradient(); lanes];
@@ -151,6 +101,36 @@ impl ArStep {
         let (first, rest) = self.lanes.split_first_mut().expect("at least one lane");
         rest.iter().for_each(|lane| first.add(lane));
         Ok(total)
+    }
+}
+
+impl TrainingStep<ArEbm> for ArStep {
+    fn gradient(
+        &mut self,
+        model: &ArEbm,
+        batch: &Batch,
+        streams: &Streams,
+        step: u64,
+    ) -> Result<(GradientsParams, StepReport)> {
+        let settings = self.settings.at(step);
+        let tiles = self.run(&settings, model, batch, streams, step)?;
+        let with_energy = settings.criterion != Method::QOnly;
+        let layers = self.lanes[0].layers(model, with_energy);
+        let gradient_norm = layers.iter().map(|layer| layer.squared_norm()).sum::<f64>().sqrt();
+        if !gradient_norm.is_finite() {
+            return Err(Error::GradientNotFinite { part: "model", step: step as usize });
+        }
+        let device = model.proposal.first.weight.val().device().inner();
+        let mut params = GradientsParams::new();
+        layers.into_iter().for_each(|layer| layer.register(&mut params, &device));
+        let report = StepReport {
+            loss: tiles.proposal_nll + tiles.ebm_loss,
+            gradient_norm,
+            effective_sample_size: with_energy.then_some(tiles.effective_sample_size),
+            proposal_nll: Some(tiles.proposal_nll),
+            warming_up: step < self.settings.warm_up,
+        };
+        Ok((params, report))
     }
 }
 

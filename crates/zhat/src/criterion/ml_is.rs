@@ -1,6 +1,6 @@
 //! Maximum likelihood with importance sampling (ML-IS): the data point is not among its own candidates.
 
-use burn::tensor::{Gradients, Tensor};
+use burn::tensor::Tensor;
 
 use crate::error::Result;
 use crate::kernel::{Candidates, ConditionalImportance, Contrast, State};
@@ -39,13 +39,5 @@ where
         let largest = log_w.clone().detach().max_dim(1);
         let log_sum = (log_w - largest.clone()).exp().sum_dim(1).log() + largest;
         Some(log_sum.mean() - ((columns - 1) as f64).ln() - candidates.start().mean())
-    }
-
-    fn adaptation_loss(&self, candidates: &Candidates) -> Option<Tensor<1>> {
-        Contrast::<M>::adaptation_loss(&self.0, candidates)
-    }
-
-    fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
-        Contrast::<M>::update(&mut self.0, gradients, learning_rate);
     }
 }

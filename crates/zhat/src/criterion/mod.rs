@@ -10,12 +10,14 @@
 //! [`Contrast`]), and where its chain starts: from the data ([`FromData`]) or from where it was ([`Persistent`]). The
 //! names that the literature uses are short compositions of these, in [`Method`].
 
+mod adapted;
 mod from_data;
 mod method;
 mod ml_is;
 mod nce;
 mod persistent;
 
+pub use adapted::Adapted;
 pub use from_data::FromData;
 pub use method::{Method, MethodConfig};
 pub use ml_is::ImportanceSampling;
@@ -26,18 +28,16 @@ use burn::tensor::{Gradients, Tensor};
 
 use crate::error::Result;
 use crate::host::Place;
-use crate::kernel::Candidates;
 #[allow(unused_imports)] // for the documentation
 use crate::kernel::Contrast;
+use crate::kernel::{Candidates, Terms};
 use crate::rng::Stream;
+use crate::train::{Batch, Parts};
 
 /// Something to minimise in `theta`.
 pub trait Criterion<M: ?Sized> {
     /// The loss of a batch.
-    ///
-    /// # Shapes
-    /// - `x0`: `[n, d]`
-    fn loss(&mut self, model: &M, x0: Tensor<2>, rng: &mut Stream) -> Result<Loss>;
+    fn loss(&mut self, model: &M, batch: &Batch, rng: &mut Stream) -> Result<Loss>;
 
     /// The value of the criterion with its graph, for methods that have one; its gradient is the surrogate's.
     ///
@@ -47,6 +47,16 @@ pub trait Criterion<M: ?Sized> {
 
     /// Takes a step in whatever else learns beside the model, such as an adaptive proposal.
     fn update(&mut self, _gradients: &mut Gradients, _learning_rate: f64) {}
+
+    /// Puts away what the next loss depends on besides the model: chains, a proposal that learns.
+    fn save(&self, _parts: &mut Parts) -> Result<()> {
+        Ok(())
+    }
+
+    /// Takes it up again.
+    fn load(&mut self, _parts: &mut Parts) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A loss and what it was made of.
@@ -61,8 +71,8 @@ pub struct Loss {
 }
 
 impl<M: ?Sized, C: Criterion<M> + ?Sized> Criterion<M> for Box<C> {
-    fn loss(&mut self, model: &M, x0: Tensor<2>, rng: &mut Stream) -> Result<Loss> {
-        (**self).loss(model, x0, rng)
+    fn loss(&mut self, model: &M, batch: &Batch, rng: &mut Stream) -> Result<Loss> {
+        (**self).loss(model, batch, rng)
     }
 
     fn value(&self, loss: &Loss) -> Option<Tensor<1>> {
@@ -72,18 +82,24 @@ impl<M: ?Sized, C: Criterion<M> + ?Sized> Criterion<M> for Box<C> {
     fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
         (**self).update(gradients, learning_rate);
     }
+
+    fn save(&self, parts: &mut Parts) -> Result<()> {
+        (**self).save(parts)
+    }
+
+    fn load(&mut self, parts: &mut Parts) -> Result<()> {
+        (**self).load(parts)
+    }
 }
 
 /// `mean(-log p~(x_0)) + mean(sum_j w_j log p~(x_j))`, whose gradient is that of every method (eq. cd:grad).
 ///
+/// Rows may count more or less than others; `weights` are 1 on average.
+///
 /// # Shapes
 /// - output: `[1]`
-pub fn surrogate(candidates: &Candidates) -> Tensor<1> {
-    if candidates.terms.is_some() {
-        return negative_phase(candidates) - candidates.start().mean();
-    }
-    // The data point is the first of the candidates, so that both phases are one weighted sum.
-    weighted_sum(candidates, |column, weight| if column == 0 { weight - 1.0 } else { weight })
+pub fn surrogate(candidates: &Candidates, weights: Option<&[f64]>) -> Tensor<1> {
+    phases(candidates, 1.0, weights)
 }
 
 /// `mean(sum_j w_j log p~(x_j))`, the estimate of the gradient of `log Z`.
@@ -93,22 +109,38 @@ pub fn surrogate(candidates: &Candidates) -> Tensor<1> {
 /// # Shapes
 /// - output: `[1]`
 pub fn negative_phase(candidates: &Candidates) -> Tensor<1> {
-    match &candidates.terms {
-        None => weighted_sum(candidates, |_, weight| weight),
-        Some(terms) => {
-            let rows = terms.weights.dims()[0] as f64;
-            (terms.log_p_tilde.clone() * terms.weights.clone()).sum() / rows
-        }
-    }
+    phases(candidates, 0.0, None)
 }
 
-/// `1/n sum c_j log p~(x_j)` with a coefficient for each column and weight.
-fn weighted_sum(candidates: &Candidates, coefficient: impl Fn(usize, f64) -> f64) -> Tensor<1> {
-    let [rows, columns] = candidates.log_p_tilde.dims();
-    let share = 1.0 / rows as f64;
-    let weights = candidates.weights.values().iter().enumerate();
-    let coefficients =
-        weights.map(|(i, weight)| share * coefficient(i % columns, *weight)).collect();
-    let coefficients = Place::of(&candidates.x).tensor(coefficients, [rows, columns]);
-    (candidates.log_p_tilde.clone() * coefficients).sum()
+/// `1/n sum_n v_n (sum_j w_nj log p~(x_nj) - s log p~(x_n0))`: every gradient is that of this sum, written once.
+fn phases(candidates: &Candidates, share_of_data: f64, weights: Option<&[f64]>) -> Tensor<1> {
+    let rows = candidates.log_p_tilde.dims()[0];
+    let of_row = |row: usize| weights.map_or(1.0, |weights| weights[row]) / rows as f64;
+    let place = Place::of(&candidates.x);
+    let Some(Terms { start, log_p_tilde, weights: of_terms }) = &candidates.terms else {
+        // The data point is the first of the candidates, so that both phases are one weighted sum.
+        let columns = candidates.weights.columns();
+        let coefficient = |(at, weight): (usize, &f64)| {
+            let data = if at.is_multiple_of(columns) { share_of_data } else { 0.0 };
+            of_row(at / columns) * (weight - data)
+        };
+        let coefficients: Vec<f64> =
+            candidates.weights.values().iter().enumerate().map(coefficient).collect();
+        let coefficients: Tensor<2> = place.tensor(coefficients, candidates.log_p_tilde.dims());
+        let inside = candidates.log_w_tilde.rows().flatten().all(|log_w| log_w.is_finite());
+        return match inside {
+            true => (candidates.log_p_tilde.clone() * coefficients).sum(),
+            false => weighted_sum(&candidates.log_p_tilde, coefficients),
+        };
+    };
+    let rows: Tensor<1> = place.tensor((0..rows).map(of_row).collect(), [rows]);
+    let coefficients = of_terms.clone() * rows.clone().unsqueeze_dim(1);
+    let negative = weighted_sum(log_p_tilde, coefficients);
+    if share_of_data == 0.0 { negative } else { negative - (start.clone() * rows).sum() }
+}
+
+/// `sum_i c_i log p~_i`; where the coefficient is zero, `log p~` may be minus infinity.
+fn weighted_sum(log_p_tilde: &Tensor<2>, coefficients: Tensor<2>) -> Tensor<1> {
+    let outside = coefficients.clone().equal_elem(0.0);
+    (log_p_tilde.clone().mask_fill(outside, 0.0) * coefficients).sum()
 }

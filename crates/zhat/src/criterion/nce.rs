@@ -1,7 +1,7 @@
 //! Binary noise-contrastive estimation, with `log Z` as a parameter of the model.
 
+use burn::tensor::Tensor;
 use burn::tensor::activation::softplus;
-use burn::tensor::{Gradients, Tensor};
 
 use crate::error::Result;
 use crate::kernel::{Candidates, ConditionalImportance, Contrast, State};
@@ -42,13 +42,5 @@ where
         let data = softplus(logits.clone().narrow(1, 0, 1).neg(), 1.0).mean();
         let noise = softplus(logits.narrow(1, 1, negatives), 1.0).mean() * negatives as f64;
         Some(data + noise)
-    }
-
-    fn adaptation_loss(&self, candidates: &Candidates) -> Option<Tensor<1>> {
-        Contrast::<M>::adaptation_loss(&self.0, candidates)
-    }
-
-    fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
-        Contrast::<M>::update(&mut self.0, gradients, learning_rate);
     }
 }

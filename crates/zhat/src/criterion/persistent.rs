@@ -1,6 +1,6 @@
 //! Chains that go on where they were at the last training step: PCD, P-RNCE, P-CNCE and P-MH-CNCE.
 
-use burn::tensor::{Gradients, Tensor};
+use burn::tensor::Tensor;
 
 use super::{Criterion, Loss, negative_phase};
 use crate::chain::ChainStore;
@@ -9,6 +9,7 @@ use crate::host::{Place, to_host};
 use crate::kernel::{Kernel, State};
 use crate::model::UnnormalisedModel;
 use crate::rng::Stream;
+use crate::train::{Batch, Parts};
 
 /// A kernel with persistent chains. The gradient still sums over all candidates; one is drawn only to move the chain.
 #[derive(Debug, Clone)]
@@ -25,33 +26,27 @@ impl<K> Persistent<K> {
         }
         Ok(Self { kernel, chains: ChainStore::new(chains_per_slot) })
     }
-
-    /// Where the chains are, to be stored with a checkpoint.
-    pub fn chains(&self) -> &ChainStore {
-        &self.chains
-    }
-
-    /// Goes on from stored chains.
-    pub fn with_chains(self, chains: ChainStore) -> Self {
-        Self { chains, ..self }
-    }
 }
 
 impl<M: UnnormalisedModel + ?Sized, K: Kernel<M>> Criterion<M> for Persistent<K> {
-    fn loss(&mut self, model: &M, x0: Tensor<2>, rng: &mut Stream) -> Result<Loss> {
+    fn loss(&mut self, model: &M, batch: &Batch, rng: &mut Stream) -> Result<Loss> {
+        let x0 = &batch.x;
         let [rows, dimension] = x0.dims();
-        let place = Place::of(&x0);
-        let chains = self.chains.start(&to_host(&x0), dimension);
+        let place = Place::of(x0);
+        let chains = self.chains.start(&to_host(x0), dimension);
         let shape = [rows * self.chains.chains_per_slot(), dimension];
         let state = State::new(place.tensor(chains, shape));
         let candidates = self.kernel.propose(model, state, rng)?;
         let (_, moved) = candidates.draw(rng);
         self.chains.store(&moved);
-        Ok(Loss {
-            surrogate: negative_phase(&candidates) - model.log_p_tilde(x0.inner()).mean(),
-            adaptation: self.kernel.adaptation_loss(&candidates),
-            candidates,
-        })
+        let log_p_tilde = model.log_p_tilde(x0.clone().inner());
+        // Chains are draws of the model, so that only the data count more or less.
+        let positive = match &batch.weights {
+            Some(weights) => (log_p_tilde * place.tensor(weights.clone(), [rows])).mean(),
+            None => log_p_tilde.mean(),
+        };
+        let surrogate = negative_phase(&candidates) - positive;
+        Ok(Loss { surrogate, adaptation: None, candidates })
     }
 
     /// Persistent methods have a gradient but no criterion.
@@ -59,7 +54,14 @@ impl<M: UnnormalisedModel + ?Sized, K: Kernel<M>> Criterion<M> for Persistent<K>
         None
     }
 
-    fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
-        self.kernel.update(gradients, learning_rate);
+    fn save(&self, parts: &mut Parts) -> Result<()> {
+        parts.push(serde_json::to_vec(&self.chains).expect("chains are plain data"));
+        Ok(())
+    }
+
+    fn load(&mut self, parts: &mut Parts) -> Result<()> {
+        self.chains = serde_json::from_slice(&parts.take()?)
+            .map_err(|error| Error::BrokenState { reason: error.to_string() })?;
+        Ok(())
     }
 }

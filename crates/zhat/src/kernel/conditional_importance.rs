@@ -1,7 +1,7 @@
 //! The conditional importance sampling (CIS) kernel, Algorithm 1: one step of it is ranking NCE.
 
+use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
-use burn::tensor::{Gradients, Tensor};
 
 use super::{Candidates, Contrast, Kernel, State, check_num_negatives, evaluate};
 use crate::error::Result;
@@ -22,11 +22,6 @@ impl<Q> ConditionalImportance<Q> {
     pub fn new(proposal: Q, num_negatives: usize) -> Result<Self> {
         Ok(Self { proposal, num_negatives: check_num_negatives(num_negatives)? })
     }
-
-    /// The proposal as it is now.
-    pub fn proposal(&self) -> &Q {
-        &self.proposal
-    }
 }
 
 impl<M, Q> Contrast<M> for ConditionalImportance<Q>
@@ -44,14 +39,6 @@ where
     fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
         let log_weights = log_softmax(candidates.attached_log_w_tilde(), 1);
         Some(log_weights.narrow(1, 0, 1).mean().neg())
-    }
-
-    fn adaptation_loss(&self, candidates: &Candidates) -> Option<Tensor<1>> {
-        self.proposal.adaptation_loss(&candidates.x, &candidates.weights)
-    }
-
-    fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
-        self.proposal.update(gradients, learning_rate);
     }
 }
 

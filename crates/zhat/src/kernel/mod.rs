@@ -12,7 +12,7 @@ pub use conditional_smc::{ConditionalSmc, SmcGradient};
 pub use metropolis::Metropolis;
 pub use repeat::Repeat;
 
-use burn::tensor::{Gradients, Int, Tensor, TensorData};
+use burn::tensor::{Int, Tensor, TensorData};
 
 use crate::error::{Error, Result};
 use crate::host::{Place, to_host};
@@ -35,14 +35,6 @@ pub trait Contrast<M: ?Sized> {
     fn value(&self, _candidates: &Candidates) -> Option<Tensor<1>> {
         None
     }
-
-    /// The loss of a proposal that learns from the candidates, if there is one.
-    fn adaptation_loss(&self, _candidates: &Candidates) -> Option<Tensor<1>> {
-        None
-    }
-
-    /// Takes a step down the gradient of [`adaptation_loss`](Self::adaptation_loss).
-    fn update(&mut self, _gradients: &mut Gradients, _learning_rate: f64) {}
 }
 
 /// A contrast whose candidate, drawn by its weight, is a step of a chain that leaves `p_theta` invariant.
@@ -57,14 +49,6 @@ impl<M: ?Sized, K: Contrast<M> + ?Sized> Contrast<M> for Box<K> {
 
     fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
         (**self).value(candidates)
-    }
-
-    fn adaptation_loss(&self, candidates: &Candidates) -> Option<Tensor<1>> {
-        (**self).adaptation_loss(candidates)
-    }
-
-    fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
-        (**self).update(gradients, learning_rate);
     }
 }
 

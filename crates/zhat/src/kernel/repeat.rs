@@ -1,6 +1,6 @@
 //! Several steps of a kernel as one kernel: CD-k and the multi-step criteria of the appendix.
 
-use burn::tensor::{Gradients, Tensor};
+use burn::tensor::Tensor;
 
 use super::{Candidates, Contrast, Kernel, State, Terms};
 use crate::error::{Error, Result};
@@ -49,15 +49,6 @@ impl<M: ?Sized, K: Kernel<M>> Contrast<M> for Repeat<K> {
 
     fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
         if self.num_steps == 1 { self.kernel.value(candidates) } else { None }
-    }
-
-    /// The proposal learns from the last step, which is closest to the model.
-    fn adaptation_loss(&self, candidates: &Candidates) -> Option<Tensor<1>> {
-        self.kernel.adaptation_loss(candidates)
-    }
-
-    fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
-        self.kernel.update(gradients, learning_rate);
     }
 }
 

@@ -16,12 +16,11 @@ pub use model_itself::ModelItself;
 pub use path::Path;
 pub use random_walk::RandomWalk;
 
-use burn::tensor::{Gradients, Tensor};
+use burn::tensor::Tensor;
 
 use crate::error::Result;
 use crate::host::{Place, to_host};
 use crate::rng::Stream;
-use crate::weights::Weights;
 
 /// A normalised density `q` that can be drawn from and evaluated.
 ///
@@ -48,17 +47,6 @@ pub trait Proposal {
     fn log_prob_values(&self, x: &Tensor<2>) -> Vec<f64> {
         to_host(&self.log_prob(x.clone()))
     }
-
-    /// The loss whose gradient improves the proposal's own parameters, if it learns (see [`Adaptive`]).
-    ///
-    /// # Shapes
-    /// - `x`: `[n, c, d]`, with weights of as many rows and columns
-    fn adaptation_loss(&self, _x: &Tensor<3>, _weights: &Weights) -> Option<Tensor<1>> {
-        None
-    }
-
-    /// Takes a step down the gradient of [`adaptation_loss`](Self::adaptation_loss).
-    fn update(&mut self, _gradients: &mut Gradients, _learning_rate: f64) {}
 }
 
 impl<Q: Proposal + ?Sized> Proposal for Box<Q> {
@@ -82,14 +70,6 @@ pub trait IndependentProposal<M: ?Sized> {
     /// # Shapes
     /// - `x0`: `[n, d]`
     fn draw(&self, model: &M, x0: &Tensor<2>, num_negatives: usize, rng: &mut Stream) -> Draws;
-
-    /// See [`Proposal::adaptation_loss`].
-    fn adaptation_loss(&self, _x: &Tensor<3>, _weights: &Weights) -> Option<Tensor<1>> {
-        None
-    }
-
-    /// See [`Proposal::update`].
-    fn update(&mut self, _gradients: &mut Gradients, _learning_rate: f64) {}
 }
 
 /// Independent draws and their densities.
@@ -143,14 +123,6 @@ pub trait SequentialProposal {
 impl<M: ?Sized, Q: Proposal> IndependentProposal<M> for Q {
     fn draw(&self, _model: &M, x0: &Tensor<2>, num_negatives: usize, rng: &mut Stream) -> Draws {
         draw_from(self, x0, num_negatives, rng)
-    }
-
-    fn adaptation_loss(&self, x: &Tensor<3>, weights: &Weights) -> Option<Tensor<1>> {
-        Proposal::adaptation_loss(self, x, weights)
-    }
-
-    fn update(&mut self, gradients: &mut Gradients, learning_rate: f64) {
-        Proposal::update(self, gradients, learning_rate);
     }
 }
 

@@ -1,96 +1,148 @@
-//! Where training batches come from.
+//! Where training batches come from, and in which order.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor, TensorData};
 
-use crate::host::{Place, to_host};
+use super::step::Batch;
+use crate::error::{Error, Result};
 use crate::rng::Streams;
 
-/// A source of batches, a function of the step alone, so that a run can be taken up anywhere.
+/// A source of batches.
 pub trait DataSource {
-    /// The batch of a step, counted from 0.
-    ///
-    /// # Shapes
-    /// - output: `[n, d]`
-    fn batch(&self, step: usize, streams: &Streams) -> Tensor<2>;
+    /// The batch of a step, counted from 0; a function of the step and the order's seed alone, so that a run can be taken up
+    /// anywhere.
+    fn batch(&self, step: u64, order: &mut Order) -> Batch;
 }
 
-impl<F: Fn(usize, &Streams) -> Tensor<2>> DataSource for F {
-    fn batch(&self, step: usize, streams: &Streams) -> Tensor<2> {
-        self(step, streams)
+/// Fresh data at every step.
+impl<F: Fn(u64, &Streams) -> Tensor<2>> DataSource for F {
+    fn batch(&self, step: u64, order: &mut Order) -> Batch {
+        self(step, &order.streams).into()
     }
 }
 
-/// A table that fits in memory, in a new random order every epoch; the last batch of an epoch may be smaller.
+/// A random order of rows, a new one for every epoch, which is shuffled once.
 #[derive(Debug, Clone)]
-pub struct Batches {
-    values: Vec<f64>,
-    place: Place,
-    dimension: usize,
+pub struct Order {
+    /// What it is drawn from.
+    pub streams: Streams,
     batch_size: usize,
+    /// The number of the epoch, and its order.
+    epoch: Option<(u64, Vec<usize>)>,
 }
 
-impl Batches {
-    /// Batches of the rows of `data`.
+impl Order {
+    /// Batches of about this many rows.
+    pub fn new(batch_size: usize, streams: Streams) -> Self {
+        Self { streams, batch_size, epoch: None }
+    }
+
+    /// The rows of a step. An epoch has every row once; its batches are equal but for one row, so that none is left over.
+    pub fn rows(&mut self, step: u64, number: usize) -> &[usize] {
+        let batches = number.div_ceil(self.batch_size).max(1) as u64;
+        let (epoch, batch) = (step / batches, (step % batches) as usize);
+        if self.epoch.as_ref().is_none_or(|(known, order)| (*known, order.len()) != (epoch, number))
+        {
+            let order = self.streams.stream("order", epoch, 0).permutation(number);
+            self.epoch = Some((epoch, order));
+        }
+        let (_, order) = self.epoch.as_ref().expect("just shuffled");
+        let batches = batches as usize;
+        &order[batch * number / batches..(batch + 1) * number / batches]
+    }
+}
+
+/// Rows that fit in memory, each of which may count more or less than another.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    x: Tensor<2>,
+    weights: Option<Vec<f64>>,
+}
+
+impl Rows {
+    /// All rows of `x`.
     ///
     /// # Shapes
-    /// - `data`: `[n, d]`
-    pub fn new(data: &Tensor<2>, batch_size: usize) -> Self {
-        assert!(batch_size > 0 && data.dims()[0] > 0, "rows and a batch size");
-        Self {
-            values: to_host(data),
-            place: Place::of(data),
-            dimension: data.dims()[1],
-            batch_size,
+    /// - `x`: `[n, d]`
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn new(x: Tensor<2>) -> Self {
+        assert!(x.dims()[0] > 0, "at least one row");
+        Self { x: x.inner(), weights: None }
+    }
+
+    /// With a weight for every row: a row of weight 2 counts as if it stood there twice.
+    pub fn with_weights(self, weights: &[f64]) -> Result<Self> {
+        assert_eq!(weights.len(), self.x.dims()[0], "one weight for each row");
+        let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+        match weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
+            Some(row) => {
+                let value = format!("{} at row {row}", weights[row]);
+                Err(Error::setting("weights", value, "finite and not below zero"))
+            }
+            None if mean == 0.0 => Err(Error::setting("weights", 0, "above zero for some row")),
+            None => {
+                let weights = weights.iter().map(|weight| weight / mean).collect();
+                Ok(Self { weights: Some(weights), ..self })
+            }
         }
     }
-
-    /// Number of batches in an epoch.
-    pub fn per_epoch(&self) -> usize {
-        (self.values.len() / self.dimension).div_ceil(self.batch_size)
-    }
 }
 
-impl DataSource for Batches {
-    fn batch(&self, step: usize, streams: &Streams) -> Tensor<2> {
-        let (epoch, batch) = (step / self.per_epoch(), step % self.per_epoch());
-        let order = streams
-            .stream("order", epoch as u64, 0)
-            .permutation(self.values.len() / self.dimension);
-        let rows: Vec<f64> = order
-            .chunks(self.batch_size)
-            .nth(batch)
-            .expect("batch of this epoch")
-            .iter()
-            .flat_map(|row| &self.values[row * self.dimension..(row + 1) * self.dimension])
-            .copied()
-            .collect();
-        let shape = [rows.len() / self.dimension, self.dimension];
-        self.place.tensor(rows, shape)
+impl DataSource for Rows {
+    fn batch(&self, step: u64, order: &mut Order) -> Batch {
+        let rows = order.rows(step, self.x.dims()[0]);
+        let index: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        let index = TensorData::new(index, [rows.len()]);
+        Batch {
+            x: self.x.clone().select(0, Tensor::<1, Int>::from_data(index, &self.x.device())),
+            weights: self
+                .weights
+                .as_ref()
+                .map(|weights| rows.iter().map(|&row| weights[row]).collect()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::{Place, to_host};
     use burn::tensor::Device;
 
     #[test]
     fn an_epoch_holds_every_row_once_and_epochs_differ() {
         let place = Place::new(&Device::flex());
-        let data = place.tensor((0..14).map(f64::from).collect(), [7, 2]);
-        let batches = Batches::new(&data, 3);
-        assert_eq!(batches.per_epoch(), 3);
-        let streams = Streams::new(1);
-        let epoch = |number: usize| -> Vec<f64> {
-            (0..3).flat_map(|i| to_host(&batches.batch(3 * number + i, &streams))).collect()
+        let rows = Rows::new(place.tensor((0..14).map(f64::from).collect(), [7, 2]));
+        let mut order = Order::new(3, Streams::new(1));
+        let mut epoch = |number: u64| -> Vec<f64> {
+            let batch = |i| rows.batch(3 * number + i, &mut order).x;
+            let batches: Vec<_> = (0..3).map(batch).collect();
+            assert!(batches.iter().all(|batch| (2..=3).contains(&batch.dims()[0])));
+            batches.iter().flat_map(to_host).collect()
         };
-        assert_eq!(batches.batch(2, &streams).dims(), [1, 2]);
         let (first, second) = (epoch(0), epoch(1));
         assert_ne!(first, second);
+        assert_eq!(first, epoch(0));
         for mut rows in [first, second] {
             assert!(rows.chunks(2).all(|row| row[1] == row[0] + 1.0));
             rows.sort_by(f64::total_cmp);
             assert_eq!(rows, (0..14).map(f64::from).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn weights_stay_with_their_rows_and_are_one_on_average() {
+        let place = Place::new(&Device::flex());
+        let x = place.tensor(vec![1.0, 2.0, 3.0, 6.0], [4, 1]);
+        let rows = Rows::new(x.clone()).with_weights(&[1.0, 2.0, 3.0, 6.0]).unwrap();
+        let mut order = Order::new(2, Streams::new(3));
+        for step in 0..4 {
+            let batch = rows.batch(step, &mut order);
+            let expected: Vec<f64> = to_host(&batch.x).iter().map(|x| x / 3.0).collect();
+            assert_eq!(batch.weights.unwrap(), expected);
+        }
+        assert!(Rows::new(x.clone()).with_weights(&[1.0, -1.0, 0.0, 0.0]).is_err());
+        assert!(Rows::new(x).with_weights(&[0.0; 4]).is_err());
     }
 }

@@ -1,11 +1,22 @@
-//! The training loop for small models: data, criterion, optimiser, schedule and an observer.
+//! The training core: what makes a gradient ([`TrainingStep`]) and everything around it ([`Trainer`]).
 
+mod config;
 mod data;
+mod guard;
 mod optimiser;
 mod schedule;
+mod state;
+mod step;
 mod trainer;
+mod validation;
 
-pub use data::{Batches, DataSource};
+pub use config::TrainingConfig;
+pub use data::{DataSource, Order, Rows};
+pub use guard::Guard;
 pub use optimiser::OptimiserConfig;
+pub(crate) use optimiser::gradient_norm;
 pub use schedule::Schedule;
-pub use trainer::{Observer, StepReport, Trainer, TrainingConfig};
+pub use state::{Best, Parts, Progress, TrainerState};
+pub use step::{Batch, CriterionStep, StepReport, TrainingStep};
+pub use trainer::{Ended, Event, Observer, Trainer};
+pub use validation::{HeldOut, Validated, Validation};

@@ -35,7 +35,7 @@ impl OptimiserConfig {
 }
 
 /// Euclidean norm of the gradient of all parameters together.
-pub(super) fn gradient_norm<M: Module>(module: &M, gradients: &GradientsParams) -> f64 {
+pub(crate) fn gradient_norm<M: Module>(module: &M, gradients: &GradientsParams) -> f64 {
     let mut visitor = SquaredNorm { gradients, sum: 0.0 };
     module.visit(&mut visitor);
     visitor.sum.sqrt()

@@ -1,125 +1,120 @@
-//! One training step after the other.
+//! One training step after the other, with everything that keeps a long run safe.
 
 use burn::module::Module;
-use burn::optim::{GradientsParams, ModuleOptimizer};
-use burn::tensor::Tensor;
-use serde::{Deserialize, Serialize};
+use burn::optim::ModuleOptimizer;
 
-use super::optimiser::{gradient_norm, scale_gradients};
-use super::{DataSource, OptimiserConfig, Schedule};
-use crate::criterion::{Criterion, Loss};
+use super::config::TrainingConfig;
+use super::data::{DataSource, Order};
+use super::guard::Guard;
+use super::optimiser::scale_gradients;
+use super::state::{Best, Parts, Progress, TrainerState};
+use super::step::{Batch, StepReport, TrainingStep};
+use super::validation::{Validated, Validation};
 use crate::error::{Error, Result};
 use crate::rng::Streams;
-
-/// Settings of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct TrainingConfig {
-    /// Number of steps.
-    pub num_steps: usize,
-    /// Learning rate at the start.
-    pub learning_rate: f64,
-    /// How the learning rate changes.
-    pub schedule: Schedule,
-    /// Which optimiser.
-    pub optimiser: OptimiserConfig,
-    /// The gradient of the model is scaled down to at most this norm.
-    pub max_gradient_norm: Option<f64>,
-    /// Seed of everything random.
-    pub seed: u64,
-}
-
-impl TrainingConfig {
-    /// Stochastic gradient descent with a constant learning rate, seed 0.
-    pub fn new(num_steps: usize, learning_rate: f64) -> Self {
-        Self {
-            num_steps,
-            learning_rate,
-            schedule: Schedule::Constant,
-            optimiser: OptimiserConfig::Sgd,
-            max_gradient_norm: None,
-            seed: 0,
-        }
-    }
-
-    /// With another optimiser.
-    pub fn with_optimiser(self, optimiser: OptimiserConfig) -> Self {
-        Self { optimiser, ..self }
-    }
-
-    /// With a schedule.
-    pub fn with_schedule(self, schedule: Schedule) -> Self {
-        Self { schedule, ..self }
-    }
-
-    /// With clipping of the gradient's norm.
-    pub fn with_max_gradient_norm(self, norm: f64) -> Self {
-        Self { max_gradient_norm: Some(norm), ..self }
-    }
-
-    /// With another seed.
-    pub fn with_seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
-    }
-
-    fn validate(&self) -> Result<()> {
-        if self.num_steps == 0 {
-            return Err(Error::setting("num_steps", 0, "at least 1"));
-        }
-        if !(self.learning_rate.is_finite() && self.learning_rate > 0.0) {
-            return Err(Error::setting("learning_rate", self.learning_rate, "larger than zero"));
-        }
-        match self.max_gradient_norm {
-            Some(norm) if norm.is_nan() || norm <= 0.0 => {
-                Err(Error::setting("max_gradient_norm", norm, "larger than zero"))
-            }
-            _ => Ok(()),
-        }
-    }
-}
+use crate::watch::Watch;
 
 /// A model in training.
-pub struct Trainer<M, C> {
+///
+/// It owns the optimiser, the schedule, the order of the rows, the divergence guard and the best model so far, and can be
+/// put away as a [`TrainerState`] at any step: a trainer made in the same way goes on from it to the same bits.
+pub struct Trainer<M, S> {
     model: M,
-    criterion: C,
+    step: S,
     config: TrainingConfig,
     streams: Streams,
+    order: Order,
     optimiser: ModuleOptimizer,
-    step: usize,
+    validation: Option<Box<dyn Validation<M>>>,
+    progress: Progress,
+    best: Option<M>,
+    /// Where the guard goes back to.
+    last: Option<TrainerState>,
 }
 
-/// What an observer is told after a step.
-pub struct StepReport<'a, M, C> {
-    /// The step just taken, counted from 0.
-    pub step: usize,
-    /// The model after the step.
-    pub model: &'a M,
-    /// The criterion after the step.
-    pub criterion: &'a C,
-    /// The loss of the step, with its candidates. Its graph has been used up.
-    pub loss: &'a Loss,
-    /// The learning rate of the step.
-    pub learning_rate: f64,
+/// What an observer is told.
+pub enum Event<'a, M, S> {
+    /// A step was taken.
+    Step {
+        /// Steps taken so far.
+        step: u64,
+        /// The model after the step.
+        model: &'a M,
+        /// What made the gradient, after the step.
+        training: &'a S,
+        /// What it found.
+        report: &'a StepReport,
+        /// The learning rate of the step.
+        learning_rate: f64,
+    },
+    /// A validation was made.
+    Validation {
+        /// Steps taken so far.
+        step: u64,
+        /// What it found.
+        found: &'a Validated,
+        /// Whether it is the best so far.
+        best: bool,
+    },
+    /// This is a place to come back to: to be stored by whoever wants to resume, with a note if need be.
+    Checkpoint(&'a mut TrainerState),
+    /// A step went wrong, and the run has gone back to the last checkpoint with a lower learning rate.
+    RolledBack {
+        /// The step that went wrong, and the one it went back to.
+        from: u64,
+        /// Steps taken by the checkpoint.
+        to: u64,
+        /// What was wrong.
+        reason: &'a str,
+        /// What the learning rate is multiplied by from now on.
+        rate_factor: f64,
+    },
 }
 
-/// Someone who watches a run, for metrics or progress.
-pub trait Observer<M, C> {
-    /// Called after every step; `false` ends the run.
-    fn observe(&mut self, report: &StepReport<M, C>) -> bool;
+/// Someone who is told what happens; an error of theirs ends the run.
+pub type Observer<'o, M, S, E> = dyn FnMut(Event<M, S>) -> std::result::Result<(), E> + 'o;
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// All steps were taken.
+    Done,
+    /// So many validations in a row were no better.
+    Patience,
+    /// The watch said so.
+    Stopped,
 }
 
-impl<M, C, F: FnMut(&StepReport<M, C>) -> bool> Observer<M, C> for F {
-    fn observe(&mut self, report: &StepReport<M, C>) -> bool {
-        self(report)
-    }
-}
-
-impl<M: Module, C: Criterion<M>> Trainer<M, C> {
+impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
     /// A run from the start.
-    pub fn new(model: M, criterion: C, config: TrainingConfig) -> Result<Self> {
+    pub fn new(model: M, step: S, config: TrainingConfig, streams: Streams) -> Result<Self> {
         config.validate()?;
-        let (streams, optimiser) = (Streams::new(config.seed), config.optimiser.init());
-        Ok(Self { model, criterion, config, streams, optimiser, step: 0 })
+        Ok(Self {
+            optimiser: config.optimiser.init(),
+            order: Order::new(config.batch_size, streams),
+            progress: Progress {
+                step: 0,
+                rate_factor: 1.0,
+                rollbacks: 0,
+                guard: Guard::default(),
+                warming_up: false,
+                best: None,
+                validations_since_best: 0,
+            },
+            validation: None,
+            best: None,
+            last: None,
+            model,
+            step,
+            config,
+            streams,
+        })
+    }
+
+    /// With a validation every so many steps ([`TrainingConfig::validation_every`]), and the best model kept.
+    pub fn with_validation(mut self, validation: impl Validation<M> + 'static) -> Self {
+        self.validation = Some(Box::new(validation));
+        self
     }
 
     /// The model as it is now.
@@ -127,68 +122,179 @@ impl<M: Module, C: Criterion<M>> Trainer<M, C> {
         &self.model
     }
 
-    /// The criterion as it is now, with its chains and its proposal.
-    pub fn criterion(&self) -> &C {
-        &self.criterion
+    /// The model with the best validation, or as it is now where there was none.
+    pub fn best_model(&self) -> &M {
+        self.best.as_ref().unwrap_or(&self.model)
     }
 
-    /// The trained model.
-    pub fn into_model(self) -> M {
-        self.model
+    /// What makes the gradients, with all that it keeps.
+    pub fn step(&self) -> &S {
+        &self.step
     }
 
-    /// Trains until the last step, or until the observer has seen enough.
-    pub fn fit(
+    /// How far the run has come.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &TrainingConfig {
+        &self.config
+    }
+
+    /// Trains until the last step.
+    pub fn fit(&mut self, data: &impl DataSource) -> Result<Ended> {
+        self.fit_watched(data, &Watch::default(), &mut |_| Ok::<_, Error>(()))
+    }
+
+    /// Trains until the last step, or until the watch says stop; it counts steps.
+    pub fn fit_watched<E: From<Error>>(
         &mut self,
         data: &impl DataSource,
-        observer: &mut impl Observer<M, C>,
-    ) -> Result<()> {
-        while self.step < self.config.num_steps {
-            let x0 = data.batch(self.step, &self.streams);
-            let (loss, learning_rate) = self.train_step(x0)?;
-            let report = StepReport {
-                step: self.step - 1,
-                model: &self.model,
-                criterion: &self.criterion,
-                loss: &loss,
-                learning_rate,
-            };
-            if !observer.observe(&report) {
-                break;
-            }
+        watch: &Watch,
+        observer: &mut Observer<'_, M, S, E>,
+    ) -> std::result::Result<Ended, E> {
+        if self.last.is_none() {
+            self.checkpoint(observer)?;
         }
+        let ended = loop {
+            if self.progress.step >= self.config.num_steps {
+                break Ended::Done;
+            }
+            if watch.is_stopped() {
+                break Ended::Stopped;
+            }
+            let since = self.progress.validations_since_best;
+            if self.config.patience > 0 && since >= self.config.patience {
+                break Ended::Patience;
+            }
+            let batch = data.batch(self.progress.step, &mut self.order);
+            let (report, learning_rate) = match self.train_step(&batch) {
+                Err(error) if error.is_recoverable() => {
+                    self.roll_back(error, observer)?;
+                    continue;
+                }
+                result => result?,
+            };
+            let step = self.progress.step;
+            let (model, training) = (&self.model, &self.step);
+            observer(Event::Step { step, model, training, report: &report, learning_rate })?;
+            if step.is_multiple_of(self.config.validation_every) || step == self.config.num_steps {
+                self.validate(observer)?;
+            }
+            if step.is_multiple_of(self.config.checkpoint_every) {
+                self.checkpoint(observer)?;
+            }
+            watch.advance(1);
+        };
+        self.checkpoint(observer)?;
+        Ok(ended)
+    }
+
+    /// One step on a batch; gives what it found and the learning rate.
+    ///
+    /// A loss or gradient that is not one of a run that goes well is an error, and leaves the parameters as they were.
+    pub fn train_step(&mut self, batch: &Batch) -> Result<(StepReport, f64)> {
+        let step = self.progress.step;
+        let (gradients, report) = self.step.gradient(&self.model, batch, &self.streams, step)?;
+        if self.progress.warming_up != report.warming_up {
+            // Another loss begins.
+            self.progress.guard = Guard::default();
+            self.progress.warming_up = report.warming_up;
+        }
+        if let Some(reason) = self.progress.guard.watch(report.loss) {
+            return Err(Error::LossExploded { step, reason });
+        }
+        let norm = report.gradient_norm;
+        let gradients = match self.config.max_gradient_norm.filter(|&largest| norm > largest) {
+            Some(largest) => scale_gradients(&self.model, gradients, largest / norm),
+            None => gradients,
+        };
+        let learning_rate = self.progress.rate_factor * self.config.learning_rate_at(step);
+        self.model = self.optimiser.step(learning_rate, self.model.clone(), gradients);
+        self.step.accept(learning_rate);
+        self.progress.step += 1;
+        Ok((report, learning_rate))
+    }
+
+    /// Looks at the model now, and keeps it if it is the best so far; nothing without a validation.
+    pub fn validate<E: From<Error>>(
+        &mut self,
+        observer: &mut Observer<'_, M, S, E>,
+    ) -> std::result::Result<(), E> {
+        let Some(validation) = &mut self.validation else { return Ok(()) };
+        let step = self.progress.step;
+        let found = validation.validate(&self.model, step)?;
+        // While only the proposal is trained, the model is nothing to keep.
+        let trained = step > 0 && !self.progress.warming_up;
+        let value = found.log_likelihood;
+        let best = trained
+            && value.is_finite()
+            && self.progress.best.is_none_or(|best| value > best.log_likelihood);
+        if best {
+            self.best = Some(self.model.clone());
+            self.progress.best = Some(Best { step, log_likelihood: value });
+            self.progress.validations_since_best = 0;
+        } else if trained {
+            self.progress.validations_since_best += 1;
+        }
+        observer(Event::Validation { step, found: &found, best })
+    }
+
+    /// Everything that the next steps depend on.
+    pub fn state(&self) -> Result<TrainerState> {
+        let mut parts = Parts::default();
+        parts.push_module(&self.model)?;
+        parts.push_optimiser(&self.optimiser)?;
+        if let Some(best) = &self.best {
+            parts.push_module(best)?;
+        }
+        self.step.save(&mut parts)?;
+        Ok(TrainerState { progress: self.progress.clone(), note: String::new(), parts })
+    }
+
+    /// Goes on from a state of a trainer that was made in the same way.
+    pub fn restore(&mut self, state: TrainerState) -> Result<()> {
+        let mut parts = state.parts.clone();
+        self.model = parts.take_module(&self.model)?;
+        self.optimiser = parts.take_optimiser(&self.config.optimiser)?;
+        self.best = match state.progress.best {
+            Some(_) => Some(parts.take_module(&self.model)?),
+            None => None,
+        };
+        self.step.load(&mut parts)?;
+        self.progress = state.progress.clone();
+        self.last = Some(state);
         Ok(())
     }
 
-    /// One step on a batch; gives the loss and the learning rate.
-    ///
-    /// A loss or gradient that is not finite is an error, and leaves the parameters as they were.
-    ///
-    /// # Shapes
-    /// - `x0`: `[n, d]`
-    pub fn train_step(&mut self, x0: Tensor<2>) -> Result<(Loss, f64)> {
-        let rng = &mut self.streams.stream("candidates", self.step as u64, 0);
-        let loss = self.criterion.loss(&self.model, x0, rng)?;
-        let total = match &loss.adaptation {
-            Some(adaptation) => loss.surrogate.clone() + adaptation.clone(),
-            None => loss.surrogate.clone(),
-        };
-        let mut all = total.backward();
-        let mut gradients = GradientsParams::from_module(&mut all, &self.model);
-        let norm = gradient_norm(&self.model, &gradients);
-        if !norm.is_finite() {
-            return Err(Error::GradientNotFinite { part: "model", step: self.step });
+    fn checkpoint<E: From<Error>>(
+        &mut self,
+        observer: &mut Observer<'_, M, S, E>,
+    ) -> std::result::Result<(), E> {
+        let state = self.last.insert(self.state()?);
+        observer(Event::Checkpoint(state))
+    }
+
+    /// Goes back to the last checkpoint with half the learning rate.
+    fn roll_back<E: From<Error>>(
+        &mut self,
+        error: Error,
+        observer: &mut Observer<'_, M, S, E>,
+    ) -> std::result::Result<(), E> {
+        let (from, reason, rollbacks) =
+            (self.progress.step, error.to_string(), self.progress.rollbacks + 1);
+        if rollbacks > self.config.max_rollbacks {
+            let tries = self.config.max_rollbacks;
+            return Err(Error::Diverged { tries, step: from, reason }.into());
         }
-        if let Some(largest) = self.config.max_gradient_norm.filter(|&largest| norm > largest) {
-            gradients = scale_gradients(&self.model, gradients, largest / norm);
-        }
-        let factor = self.config.schedule.factor(self.step, self.config.num_steps);
-        let learning_rate = self.config.learning_rate * factor;
-        self.model = self.optimiser.step(learning_rate, self.model.clone(), gradients);
-        if loss.adaptation.is_some() {
-            self.criterion.update(&mut all, learning_rate);
-        }
-        self.step += 1;
-        Ok((loss, learning_rate))
+        let rate_factor = 0.5 * self.progress.rate_factor;
+        let last = self.last.take().expect("a run begins with a checkpoint");
+        self.restore(last)?;
+        (self.progress.rollbacks, self.progress.rate_factor) = (rollbacks, rate_factor);
+        let to = self.progress.step;
+        observer(Event::RolledBack { from, to, reason: &reason, rate_factor })?;
+        // A run that is stopped here goes on with the lower rate too.
+        self.checkpoint(observer)
     }
 }

@@ -2,11 +2,12 @@
 
 use zhat::Error;
 use zhat::ar::*;
-use zhat::burn::optim::AdamConfig;
-use zhat::burn::tensor::Device;
+use zhat::burn::tensor::{Device, Tensor, TensorData};
 use zhat::criterion::Method;
 use zhat::rng::{Stream, Streams};
 use zhat::smc::SmcConfig;
+use zhat::train::*;
+use zhat::watch::Watch;
 
 /// A ring in the plane: the second feature has two modes given the first.
 fn ring(number: usize, rng: &mut Stream) -> Vec<f32> {
@@ -18,25 +19,35 @@ fn ring(number: usize, rng: &mut Stream) -> Vec<f32> {
         .collect()
 }
 
-fn train(criterion: Method, steps: usize) -> (ArEbm, Vec<f64>, Streams) {
+fn train(criterion: Method, steps: u64) -> (ArEbm, Vec<f64>, Streams) {
     let mut config = Preset::Small.model();
     config.features = 2;
     let streams = Streams::new(4);
     let device = Device::flex().autodiff();
-    let mut model = config.init(&device, &mut streams.stream("init", 0, 0)).unwrap();
-    let settings = ArStepConfig { warm_up: steps as u64 / 4, ..ArStepConfig::new(criterion) };
-    let mut step = ArStep::new(&settings, 2).unwrap();
-    let mut optimiser = AdamConfig::new().with_epsilon(1e-8).init();
+    let model = config.init(&device, &mut streams.stream("init", 0, 0)).unwrap();
+    let settings = ArStepConfig { warm_up: steps / 4, ..ArStepConfig::new(criterion) };
+    let training = TrainingConfig::new(steps, 2e-3)
+        .with_optimiser(OptimiserConfig::Adam)
+        .with_schedule(Schedule::Cosine)
+        .with_max_gradient_norm(5.0);
+    let step = ArStep::new(&settings, 2).unwrap();
+    let mut trainer = Trainer::new(model, step, training, streams).unwrap();
+    let fresh =
+        |step: u64, streams: &Streams| rows(&ring(64, &mut streams.stream("data", step, 0)));
     let mut losses = Vec::new();
-    for index in 0..steps {
-        let x = ring(64, &mut streams.stream("data", index as u64, 0));
-        let (gradients, report) =
-            step.gradient(&model, &x, &streams, index as u64, Some(5.0)).unwrap();
-        let rate = 2e-3 * 0.5 * (1.0 + (std::f64::consts::PI * index as f64 / steps as f64).cos());
-        model = optimiser.step(rate, model, gradients);
-        losses.push(report.loss);
-    }
-    (model, losses, streams)
+    trainer
+        .fit_watched(&fresh, &Watch::default(), &mut |event| {
+            if let Event::Step { report, .. } = event {
+                losses.push(report.loss);
+            }
+            zhat::Result::Ok(())
+        })
+        .unwrap();
+    (trainer.model().clone(), losses, streams)
+}
+
+fn rows(x: &[f32]) -> Tensor<2> {
+    Tensor::from_data(TensorData::new(x.to_vec(), [x.len() / 2, 2]), &Device::flex())
 }
 
 #[test]
@@ -72,10 +83,13 @@ fn an_observation_that_is_not_a_number_is_named_by_its_row_in_the_batch() {
     let errors = [
         ArStep::new(&settings, 2)
             .unwrap()
-            .gradient(&model, &x, &streams, 0, None)
+            .gradient(&model, &rows(&x).into(), &streams, 0)
             .map(|_| ())
             .unwrap_err(),
-        DeviceLoss::new(&settings, &model, &x, &streams, 0).map(|_| ()).unwrap_err(),
+        DeviceStep(settings.clone())
+            .gradient(&model, &rows(&x).into(), &streams, 0)
+            .map(|_| ())
+            .unwrap_err(),
         evaluator.transition(&settings, &x, &streams, 0).unwrap_err(),
     ];
     for error in errors {

@@ -7,9 +7,10 @@ use zhat::host::to_host;
 use zhat::kernel::{Barker, ConditionalImportance, Contrast, Kernel, Metropolis, State};
 use zhat::model::{DiagonalGaussian, MlpEnergyConfig, UnnormalisedModel};
 use zhat::proposal::{Hamiltonian, Langevin, Path, RandomWalk};
+use zhat::rng::Streams;
 use zhat::sampler::SamplerConfig;
 use zhat::smc::SmcConfig;
-use zhat::train::{Trainer, TrainingConfig};
+use zhat::train::{CriterionStep, Trainer, TrainingConfig};
 
 use crate::support::{gradient, place, rng};
 
@@ -30,7 +31,7 @@ fn one_row_and_one_negative_are_enough_for_every_method() {
     for (method, name) in Method::for_any_model().map(|method| (method, method.name())) {
         let config = MethodConfig { step_size: Some(0.5), ..MethodConfig::new(method) };
         let mut criterion = config.with_num_negatives(1).init(&x0).unwrap();
-        let loss = criterion.loss(&model, x0.clone(), &mut rng(2)).unwrap();
+        let loss = criterion.loss(&model, &x0.clone().into(), &mut rng(2)).unwrap();
         assert_eq!(loss.candidates.x.dims(), [1, 2, 1], "{name}");
         assert!(gradient(&loss.surrogate, &model).iter().all(|g| g.is_finite()), "{name}");
     }
@@ -80,7 +81,7 @@ fn an_energy_that_is_not_finite_is_an_error_that_names_the_row() {
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let x0 = place().tensor(vec![0.0, bad, 0.0], [3, 1]);
         let mut criterion = FromData(ConditionalImportance::new(q(), 2).unwrap());
-        let error = criterion.loss(&Steep(1.0), x0, &mut rng(1)).unwrap_err();
+        let error = criterion.loss(&Steep(1.0), &x0.into(), &mut rng(1)).unwrap_err();
         assert!(matches!(error, Error::NotFinite { row: 1, candidate: 0, .. }), "{error}");
         assert!(error.is_recoverable());
         assert!(error.to_string().starts_with("log_p_tilde of the model is"), "{error}");
@@ -93,9 +94,10 @@ fn a_step_that_fails_leaves_the_model_as_it_was() {
     let model = DiagonalGaussian::standard(1, &device);
     let q = DiagonalGaussian::standard(1, &Device::flex());
     let criterion = FromData(ConditionalImportance::new(q, 2).unwrap());
-    let mut trainer = Trainer::new(model, criterion, TrainingConfig::new(10, 0.1)).unwrap();
+    let (step, config) = (CriterionStep::new(criterion), TrainingConfig::new(10, 0.1));
+    let mut trainer = Trainer::new(model, step, config, Streams::new(0)).unwrap();
     let bad = place().tensor(vec![f64::NAN], [1, 1]);
-    assert!(trainer.train_step(bad).is_err());
+    assert!(trainer.train_step(&bad.into()).is_err());
     assert_eq!(trainer.model().mean(), [0.0]);
     assert_eq!(trainer.model().std_dev(), [1.0]);
 }

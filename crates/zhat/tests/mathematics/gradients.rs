@@ -2,7 +2,9 @@
 
 use zhat::burn::module::Module;
 use zhat::burn::tensor::{Device, Tensor};
-use zhat::criterion::{BinaryNce, Criterion, FromData, ImportanceSampling, Method, MethodConfig};
+use zhat::criterion::{
+    Adapted, BinaryNce, Criterion, FromData, ImportanceSampling, Method, MethodConfig,
+};
 use zhat::host::to_host;
 use zhat::kernel::{
     Barker, ConditionalImportance, ConditionalSmc, Contrast, Metropolis, SmcGradient, State,
@@ -39,9 +41,9 @@ fn surrogate_and_value<M: Module, C: Criterion<M>>(
     mut criterion: C,
     x0: Tensor<2>,
 ) -> (Vec<f64>, Vec<f64>) {
-    let loss = criterion.loss(model, x0.clone(), &mut rng(5)).unwrap();
+    let loss = criterion.loss(model, &x0.clone().into(), &mut rng(5)).unwrap();
     let surrogate = gradient(&loss.surrogate, model);
-    let loss = criterion.loss(model, x0, &mut rng(5)).unwrap();
+    let loss = criterion.loss(model, &x0.into(), &mut rng(5)).unwrap();
     (surrogate, gradient(&criterion.value(&loss).expect("a value"), model))
 }
 
@@ -99,7 +101,7 @@ fn the_filtering_gradient_is_the_derivative_of_log_z_csmc() {
         assert_close(&surrogate, &value, 2e-4, &format!("{resample_when:?}"));
         // Without resampling both forms are importance sampling; with it they differ.
         let mut trajectory = FromData(kernel(SmcGradient::Trajectory));
-        let loss = trajectory.loss(&model, x0.clone(), &mut rng(5)).unwrap();
+        let loss = trajectory.loss(&model, &x0.clone().into(), &mut rng(5)).unwrap();
         assert!(Criterion::<GaussianChain>::value(&trajectory, &loss).is_none());
         let trajectory = gradient(&loss.surrogate, &model);
         if resample_when == ResampleWhen::EffectiveSampleSizeBelow(0.0) {
@@ -123,7 +125,7 @@ fn the_surrogates_gradient_is_the_closed_form_for_a_gaussian() {
         Box::new(ImportanceSampling::new(wide(), 4).unwrap()),
     ];
     for (at, kernel) in kernels.into_iter().enumerate() {
-        let loss = FromData(kernel).loss(&model, x0.clone(), &mut rng(7)).unwrap();
+        let loss = FromData(kernel).loss(&model, &x0.clone().into(), &mut rng(7)).unwrap();
         let x = to_host(&loss.candidates.x);
         let mut expected = [0.0; 4];
         for (row, weights) in loss.candidates.weights.rows().enumerate() {
@@ -150,7 +152,7 @@ fn criterion_values_change_as_their_gradient_says() {
     let value_at = |parameters: &[f64], which: usize| -> (f64, Vec<f64>) {
         let model = DiagonalGaussian::new(&parameters[..2], &parameters[2..], &device).unwrap();
         let evaluate = |criterion: &mut dyn Criterion<DiagonalGaussian>| {
-            let loss = criterion.loss(&model, x0.clone(), &mut rng(8)).unwrap();
+            let loss = criterion.loss(&model, &x0.clone().into(), &mut rng(8)).unwrap();
             let value = to_host(&criterion.value(&loss).unwrap())[0];
             (value, gradient(&loss.surrogate, &model))
         };
@@ -223,9 +225,10 @@ fn the_adaptive_proposal_has_the_gradient_of_the_paper() {
     let (mean, std_dev) = ([0.0, 0.3], [1.8, 1.5]);
     let q = DiagonalGaussian::new(&mean, &std_dev, &device).unwrap();
     let model = DiagonalGaussian::new(&[0.5, -1.0], &[1.2, 0.8], &device).unwrap();
-    let adaptive = Adaptive::new(q.clone(), &OptimiserConfig::Sgd);
-    let mut criterion = FromData(ConditionalImportance::new(adaptive, 4).unwrap());
-    let loss = criterion.loss(&model, data(9), &mut rng(9)).unwrap();
+    let adaptive = Adaptive::new(q.clone());
+    let kernel = ConditionalImportance::new(adaptive.clone(), 4).unwrap();
+    let mut criterion = Adapted::new(FromData(kernel), adaptive.clone(), OptimiserConfig::Sgd);
+    let loss = criterion.loss(&model, &data(9).into(), &mut rng(9)).unwrap();
     let x = to_host(&loss.candidates.x);
     let mut expected = [0.0; 4];
     for (row, weights) in loss.candidates.weights.rows().enumerate() {
@@ -241,10 +244,10 @@ fn the_adaptive_proposal_has_the_gradient_of_the_paper() {
     let adaptation = loss.adaptation.clone().expect("it learns");
     assert_close(&gradient(&adaptation, &q), &expected, 1e-4, "adaptive proposal");
     // And a step goes down that gradient, with the learning rate given.
-    let loss = criterion.loss(&model, data(9), &mut rng(9)).unwrap();
+    let loss = criterion.loss(&model, &data(9).into(), &mut rng(9)).unwrap();
     let mut gradients = (loss.surrogate + loss.adaptation.unwrap()).backward();
     Criterion::<DiagonalGaussian>::update(&mut criterion, &mut gradients, 0.1);
-    let moved = criterion.0.proposal().proposal();
+    let moved = adaptive.now();
     let expected_mean: Vec<f64> = (0..2).map(|i| mean[i] - 0.1 * expected[i]).collect();
     assert_close(&moved.mean(), &expected_mean, 1e-4, "step of the proposal");
 }
@@ -258,7 +261,7 @@ fn every_method_has_a_gradient_for_a_network() {
         for num_steps in [1, 3] {
             let config = MethodConfig::new(method).with_num_negatives(4).with_num_steps(num_steps);
             let mut criterion = config.init(&x0).unwrap();
-            let loss = criterion.loss(&model, x0.clone(), &mut rng(3)).unwrap();
+            let loss = criterion.loss(&model, &x0.clone().into(), &mut rng(3)).unwrap();
             let gradient = gradient(&loss.surrogate, &model);
             assert!(gradient.iter().all(|g| g.is_finite()), "{name}");
             assert!(gradient.iter().any(|g| g.abs() > 1e-6), "{name}: no gradient");

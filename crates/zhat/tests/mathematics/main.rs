@@ -4,6 +4,7 @@ mod bias;
 mod degenerate;
 mod gradients;
 mod invariance;
+mod resume;
 mod support;
 mod training;
 mod values;

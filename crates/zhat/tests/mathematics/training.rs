@@ -2,17 +2,16 @@
 
 use zhat::burn::module::Module;
 use zhat::burn::tensor::{Device, Tensor};
-use zhat::chain::ChainStore;
-use zhat::criterion::{BinaryNce, Criterion, FromData, Method, MethodConfig, Persistent};
+use zhat::criterion::{Adapted, BinaryNce, Criterion, FromData, Method, MethodConfig};
 use zhat::host::to_host;
-use zhat::kernel::{Barker, ConditionalImportance, ConditionalSmc, Metropolis, SmcGradient};
+use zhat::kernel::{ConditionalImportance, ConditionalSmc, Metropolis, SmcGradient};
 use zhat::model::{
     DiagonalGaussian, FullGaussian, GaussianChain, GaussianChainProposal, MlpEnergyConfig, WithLogZ,
 };
 use zhat::proposal::{Adaptive, Hamiltonian, ModelItself, Proposal, RandomWalk};
 use zhat::rng::Streams;
 use zhat::sampler::SamplerConfig;
-use zhat::train::{Batches, OptimiserConfig, Schedule, StepReport, Trainer, TrainingConfig};
+use zhat::train::{CriterionStep, Ended, OptimiserConfig, Rows, Schedule, Trainer, TrainingConfig};
 
 use crate::support::{Target, largest_z_score, place, rng};
 
@@ -24,15 +23,16 @@ fn data(rows: usize) -> Tensor<2> {
     truth.sample(rows, &place(), &mut rng(1))
 }
 
-fn train<M: Module, C: Criterion<M>>(model: M, criterion: C, data: &Tensor<2>, steps: usize) -> M {
+fn train<M: Module, C: Criterion<M>>(model: M, criterion: C, data: &Tensor<2>, steps: u64) -> M {
     let config = TrainingConfig::new(steps, 0.05)
         .with_optimiser(OptimiserConfig::Adam)
         .with_schedule(Schedule::Cosine)
-        .with_max_gradient_norm(5.0);
-    let mut trainer = Trainer::new(model, criterion, config).unwrap();
-    let mut all_steps = |_: &StepReport<M, C>| true;
-    trainer.fit(&Batches::new(data, 50), &mut all_steps).unwrap();
-    trainer.into_model()
+        .with_max_gradient_norm(5.0)
+        .with_batch_size(50);
+    let step = CriterionStep::new(criterion);
+    let mut trainer = Trainer::new(model, step, config, Streams::new(0)).unwrap();
+    assert_eq!(trainer.fit(&Rows::new(data.clone())), Ok(Ended::Done));
+    trainer.model().clone()
 }
 
 /// Within 0.15 of the maximum likelihood estimate, which is within 0.03 of the truth for 2,000 rows.
@@ -61,8 +61,9 @@ fn every_method_finds_the_gaussian_behind_the_data() {
     let ideal = FromData(ConditionalImportance::new(ModelItself, 10).unwrap());
     assert_found(&train(start.clone(), ideal, &data, 400), "rnce with q = p_theta");
     let q = DiagonalGaussian::new(&[0.0, 0.0], &[2.0, 2.0], &device).unwrap();
-    let adaptive = Adaptive::new(q, &OptimiserConfig::Adam);
-    let adaptive = FromData(ConditionalImportance::new(adaptive, 10).unwrap());
+    let proposal = Adaptive::new(q);
+    let kernel = ConditionalImportance::new(proposal.clone(), 10).unwrap();
+    let adaptive = Adapted::new(FromData(kernel), proposal, OptimiserConfig::Adam);
     assert_found(&train(start, adaptive, &data, 400), "rnce with q_phi");
 }
 
@@ -133,43 +134,17 @@ fn results_are_the_same_bits_for_any_number_of_threads() {
             let model = config.init(&device, &mut rng(2)).unwrap();
             let criterion =
                 MethodConfig::new(Method::Rnce).with_num_negatives(40).init(&data).unwrap();
-            let training = TrainingConfig::new(8, 0.01).with_optimiser(OptimiserConfig::Adam);
-            let mut trainer = Trainer::new(model, criterion, training).unwrap();
-            let mut all_steps = |_: &StepReport<_, _>| true;
-            trainer.fit(&Batches::new(&data, 256), &mut all_steps).unwrap();
-            let model = trainer.into_model();
+            let training = TrainingConfig::new(8, 0.01)
+                .with_optimiser(OptimiserConfig::Adam)
+                .with_batch_size(256);
+            let step = CriterionStep::new(criterion);
+            let mut trainer = Trainer::new(model, step, training, Streams::new(0)).unwrap();
+            trainer.fit(&Rows::new(data.clone())).unwrap();
             use zhat::model::UnnormalisedModel;
-            to_host(&model.log_p_tilde(data))
+            to_host(&trainer.model().log_p_tilde(data))
         })
     };
     let one = run(1);
     assert_eq!(one, run(2));
     assert_eq!(one, run(3));
-}
-
-#[test]
-fn persistent_chains_can_be_stored_and_taken_up_again() {
-    let device = Device::flex().autodiff();
-    let model = DiagonalGaussian::new(&[0.0, 0.0], &[1.0, 1.0], &device).unwrap();
-    let new = || {
-        let kernel = Barker::new(RandomWalk::new(0.5).unwrap(), 1).unwrap();
-        Persistent::new(kernel, 3).unwrap()
-    };
-    let batches: Vec<Tensor<2>> = (0..4).map(|_| data(6)).collect();
-    let streams = Streams::new(3);
-    let step = |criterion: &mut Persistent<_>, at: usize| {
-        let rng = &mut streams.stream("candidates", at as u64, 0);
-        let loss = criterion.loss(&model, batches[at].clone(), rng).unwrap();
-        to_host(&loss.surrogate)[0]
-    };
-    let mut whole = new();
-    let uninterrupted: Vec<f64> = (0..4).map(|at| step(&mut whole, at)).collect();
-    let mut first = new();
-    step(&mut first, 0);
-    step(&mut first, 1);
-    let text = serde_json::to_string(first.chains()).unwrap();
-    let stored: ChainStore = serde_json::from_str(&text).unwrap();
-    let mut second = new().with_chains(stored);
-    assert_eq!(step(&mut second, 2), uninterrupted[2]);
-    assert_eq!(step(&mut second, 3), uninterrupted[3]);
 }

@@ -33,7 +33,7 @@ fn gradients_of_every_method_are_pinned() {
         .map(|method| {
             let config = MethodConfig::new(method).with_num_negatives(4).with_num_steps(2);
             let mut criterion = config.init(&x0).unwrap();
-            let loss = criterion.loss(&model, x0.clone(), &mut rng(2)).unwrap();
+            let loss = criterion.loss(&model, &x0.clone().into(), &mut rng(2)).unwrap();
             let gradient = gradient(&loss.surrogate, &model);
             (method.name(), gradient[0], gradient[2])
         })

@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How often a run may be rolled back before it is given up.
-pub const MAX_ROLLBACKS: u32 = 5;
-
 /// A running mean of the loss, and what is too far above it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Guard {
