@@ -1,7 +1,9 @@
 //! Rows as a reader finds them, gathered into one table or handed on in batches: the one place where cells are refused.
 
+use std::path::Path;
+
 use super::columns::Column;
-use super::error::{Error, Place};
+use super::error::{Error, Place, Unit};
 use super::options::{Missing, ReadOptions};
 use super::table::Table;
 
@@ -127,6 +129,20 @@ impl<'a> Gather<'a> {
             _ => Flow::More,
         };
         Ok(if self.rows == self.max_rows { Flow::Full } else { wants })
+    }
+
+    /// Adds a row of a file that counts in rows; the error says where a cell that is refused stands.
+    pub(crate) fn push_row(&mut self, file: &Path, cells: &[f64]) -> Result<Flow, Error> {
+        self.push(cells).map_err(|refusal| {
+            let column = &self.columns[refusal.column];
+            let place = Place {
+                file: file.into(),
+                unit: Unit::Row,
+                number: self.seen() as u64 + 1,
+                column: Some((column.index + 1, column.name.clone())),
+            };
+            refusal.at(place, cells[refusal.column].to_string())
+        })
     }
 
     /// Gives the rows so far to whoever takes batches.

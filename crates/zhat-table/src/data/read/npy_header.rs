@@ -1,6 +1,6 @@
 //! The header of a NumPy file: the type of the numbers, their order and the shape.
 
-use std::io::Read;
+use serde::Deserialize;
 
 /// The first bytes of every NPY file.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -26,46 +26,70 @@ pub(super) struct Number {
     big_endian: bool,
 }
 
+/// The dictionary in the header's text.
+#[derive(Deserialize)]
+struct Dictionary {
+    descr: serde_json::Value,
+    fortran_order: bool,
+    shape: Vec<usize>,
+}
+
 impl NpyHeader {
-    /// Reads the header; an error says what is wrong with it.
-    pub(super) fn read(mut stream: impl Read) -> Result<Self, String> {
-        let mut take = |number: usize| -> Result<Vec<u8>, String> {
-            let mut bytes = Vec::new();
-            stream
-                .by_ref()
-                .take(number as u64)
-                .read_to_end(&mut bytes)
-                .map_err(|error| format!("the NPY header cannot be read: {error}"))?;
-            if bytes.len() < number {
-                return Err("the file ends inside the NPY header".into());
-            }
-            Ok(bytes)
+    /// Reads the header from the first bytes of a file; an error says what is wrong with it.
+    pub(super) fn read(head: &[u8]) -> Result<Self, String> {
+        let bytes = |from: usize, number: usize| {
+            head.get(from..from + number).ok_or("the file ends inside the NPY header")
         };
-        let start = take(8)?;
-        let (length, offset) = match start[6] {
-            1 => (take(2)?.iter().rev().fold(0, |sum, &b| sum << 8 | usize::from(b)), 10),
-            2 | 3 => (take(4)?.iter().rev().fold(0, |sum, &b| sum << 8 | usize::from(b)), 12),
+        let little = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &b| sum << 8 | usize::from(b));
+        let (start, length) = match bytes(6, 2)?[0] {
+            1 => (10, little(bytes(8, 2)?)),
+            2 | 3 => (12, little(bytes(8, 4)?)),
             other => return Err(format!("NPY version {other} is unknown")),
         };
-        let text = String::from_utf8_lossy(&take(length)?).into_owned();
-        let (rows, columns) = shape(&text)?;
+        let Dictionary { descr, fortran_order, shape } = Dictionary::parse(bytes(start, length)?)?;
+        let (rows, columns) = match shape[..] {
+            [rows] => (rows, 1),
+            [rows, columns] if columns > 0 => (rows, columns),
+            _ => {
+                let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+                return Err(format!(
+                    "the array has shape ({}), not (rows, columns)",
+                    sizes.join(", ")
+                ));
+            }
+        };
+        let number = descr.as_str().ok_or("the array has named fields (a structured type)")?;
         Ok(Self {
-            number: Number::parse(&text)?,
-            column_order: entry(&text, "fortran_order")?.starts_with("True"),
+            number: Number::parse(number)?,
+            column_order: fortran_order,
             rows,
             columns,
-            offset: offset + length as u64,
+            offset: (start + length) as u64,
         })
     }
 }
 
+impl Dictionary {
+    /// What Python writes is JSON but for quotes, brackets, capital letters and commas behind the last entry.
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let text: String = String::from_utf8_lossy(text).split_whitespace().collect();
+        let json = [
+            ("'", "\""),
+            ("(", "["),
+            (")", "]"),
+            ("True", "true"),
+            ("False", "false"),
+            (",]", "]"),
+            (",}", "}"),
+        ]
+        .iter()
+        .fold(text, |text, (python, json)| text.replace(python, json));
+        serde_json::from_str(&json).map_err(|error| format!("the NPY header is damaged ({error})"))
+    }
+}
+
 impl Number {
-    fn parse(header: &str) -> Result<Self, String> {
-        let value = entry(header, "descr")?;
-        let name = value.strip_prefix(['\'', '"']).and_then(|v| v.split(['\'', '"']).next());
-        let Some(name) = name else {
-            return Err("the array has named fields (a structured type)".into());
-        };
+    fn parse(name: &str) -> Result<Self, String> {
         let unknown = || format!("the array holds numbers of type {name:?}");
         let [order, kind, size @ ..] = name.as_bytes() else { return Err(unknown()) };
         let bytes = std::str::from_utf8(size).ok().and_then(|size| size.parse().ok());
@@ -98,37 +122,6 @@ impl Number {
     }
 }
 
-/// The text after a key of the header's dictionary.
-fn entry<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
-    ['\'', '"']
-        .iter()
-        .find_map(|quote| header.split_once(&format!("{quote}{key}{quote}")))
-        .and_then(|(_, rest)| rest.trim_start().strip_prefix(':'))
-        .map(str::trim_start)
-        .ok_or_else(|| format!("the NPY header has no {key}"))
-}
-
-/// Rows and columns; a vector is one column.
-fn shape(header: &str) -> Result<(usize, usize), String> {
-    let broken = || "the NPY header has no readable shape".to_string();
-    let inside = entry(header, "shape")?
-        .strip_prefix('(')
-        .and_then(|rest| rest.split_once(')'))
-        .map(|(inside, _)| inside)
-        .ok_or_else(broken)?;
-    let sizes: Vec<usize> = inside
-        .split(',')
-        .map(str::trim)
-        .filter(|size| !size.is_empty())
-        .map(|size| size.parse().map_err(|_| broken()))
-        .collect::<Result<_, _>>()?;
-    match sizes[..] {
-        [rows] => Ok((rows, 1)),
-        [rows, columns] if columns > 0 => Ok((rows, columns)),
-        _ => Err(format!("the array has shape ({inside}), not (rows, columns)")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,7 +130,7 @@ mod tests {
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
         bytes.extend((text.len() as u16).to_le_bytes());
         bytes.extend(text.as_bytes());
-        NpyHeader::read(bytes.as_slice())
+        NpyHeader::read(&bytes)
     }
 
     #[test]

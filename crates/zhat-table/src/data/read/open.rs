@@ -1,6 +1,7 @@
 //! A file opened for reading, decompressed on the way if its first bytes say so.
 
 use std::cell::Cell;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -85,7 +86,7 @@ impl Opened {
             .stream()?
             .take(HEAD)
             .read_to_end(&mut head)
-            .map_err(|error| opened.damaged(0, &error))?;
+            .map_err(|error| opened.damaged(0, error))?;
         if head.is_empty() {
             return Err(Error::Empty { file: path.into() });
         }
@@ -124,7 +125,7 @@ impl Opened {
     }
 
     /// The error for a stream that breaks off or does not decompress.
-    pub(super) fn damaged(&self, rows: usize, error: &io::Error) -> Error {
+    pub(super) fn damaged(&self, rows: usize, error: impl Display) -> Error {
         let what = self.compression.name();
         Error::Damaged { file: self.path.clone(), what, rows, detail: error.to_string() }
     }

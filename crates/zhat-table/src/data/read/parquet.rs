@@ -27,9 +27,8 @@ pub(super) fn read<'a>(
     options: &ReadOptions,
     target: Target<'a>,
 ) -> Result<Gather<'a>> {
-    catch_unwind(AssertUnwindSafe(|| read_sound(&opened, options, target))).unwrap_or_else(|_| {
-        Err(opened.damaged(0, &std::io::Error::other("a page contradicts the file's own index")))
-    })
+    catch_unwind(AssertUnwindSafe(|| read_sound(&opened, options, target)))
+        .unwrap_or_else(|_| Err(opened.damaged(0, "a page contradicts the file's own index")))
 }
 
 fn read_sound<'a>(
@@ -47,12 +46,9 @@ fn read_sound<'a>(
     if !opened.head.starts_with(b"PAR1") {
         return Err(opened.wrong_magic("a Parquet file"));
     }
-    let damaged = |rows: usize, error: ParquetError| {
-        opened.damaged(rows, &std::io::Error::other(error.to_string()))
-    };
     let file = File::open(&opened.path)
         .map_err(|source| Error::Unreadable { file: opened.path.clone(), source })?;
-    let reader = SerializedFileReader::new(file).map_err(|error| damaged(0, error))?;
+    let reader = SerializedFileReader::new(file).map_err(|error| opened.damaged(0, error))?;
     let metadata = reader.metadata().file_metadata();
     let columns = metadata.schema_descr().columns();
     let names: Vec<String> = columns.iter().map(|column| column.path().string()).collect();
@@ -61,7 +57,12 @@ fn read_sound<'a>(
     if let Some(column) = gather.columns.iter().find(|column| kinds[column.index].is_none()) {
         let numeric: Vec<usize> = (0..kinds.len()).filter(|&i| kinds[i].is_some()).collect();
         return Err(Error::NotNumeric {
-            place: place(opened, 1, Some((column.index, &column.name))),
+            place: Place {
+                file: opened.path.clone(),
+                unit: Unit::Row,
+                number: 1,
+                column: Some((column.index + 1, column.name.clone())),
+            },
             cell: described(&columns[column.index]),
             advice: if numeric.is_empty() {
                 "No column of the file is numeric.".into()
@@ -72,13 +73,14 @@ fn read_sound<'a>(
     }
     gather.expect_rows(usize::try_from(metadata.num_rows()).unwrap_or(0));
     for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group).map_err(|error| damaged(gather.seen(), error))?;
+        let group =
+            reader.get_row_group(group).map_err(|error| opened.damaged(gather.seen(), error))?;
         let mut readers = Vec::new();
         for column in &gather.columns {
             readers.push(Numbers {
                 reader: group
                     .get_column_reader(column.index)
-                    .map_err(|error| damaged(gather.seen(), error))?,
+                    .map_err(|error| opened.damaged(gather.seen(), error))?,
                 kind: kinds[column.index].unwrap_or(Kind::Plain),
                 full_level: columns[column.index].max_def_level(),
                 values: Vec::new(),
@@ -97,14 +99,11 @@ fn batches(opened: &Opened, readers: &mut [Numbers], gather: &mut Gather<'_>) ->
     let mut cells = vec![0.0; readers.len()];
     loop {
         for numbers in readers.iter_mut() {
-            numbers.next().map_err(|error| {
-                opened.damaged(gather.seen(), &std::io::Error::other(error.to_string()))
-            })?;
+            numbers.next().map_err(|error| opened.damaged(gather.seen(), error))?;
         }
         let now = readers[0].values.len();
         if readers.iter().any(|numbers| numbers.values.len() != now) {
-            let error = std::io::Error::other("its columns have different lengths");
-            return Err(opened.damaged(gather.seen() + now, &error));
+            return Err(opened.damaged(gather.seen() + now, "its columns have different lengths"));
         }
         if now == 0 {
             return Ok(Flow::More);
@@ -113,13 +112,7 @@ fn batches(opened: &Opened, readers: &mut [Numbers], gather: &mut Gather<'_>) ->
             for (cell, numbers) in cells.iter_mut().zip(readers.iter()) {
                 *cell = numbers.values[row];
             }
-            let flow = gather.push(&cells).map_err(|refusal| {
-                let column = &gather.columns[refusal.column];
-                let number = gather.seen() as u64 + 1;
-                let place = place(opened, number, Some((column.index, &column.name)));
-                refusal.at(place, cells[refusal.column].to_string())
-            })?;
-            if flow == Flow::Full {
+            if gather.push_row(&opened.path, &cells)? == Flow::Full {
                 return Ok(Flow::Full);
             }
         }
@@ -234,9 +227,4 @@ impl Batch<'_> {
         }
         Ok(())
     }
-}
-
-fn place(opened: &Opened, number: u64, column: Option<(usize, &String)>) -> Place {
-    let column = column.map(|(index, name)| (index + 1, name.clone()));
-    Place { file: opened.path.clone(), unit: Unit::Row, number, column }
 }
