@@ -4,11 +4,10 @@ mod csv;
 mod npy;
 mod parquet;
 
-use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use zhat_report::export::{PendingFile, replace_file};
+use zhat_report::export::PendingFile;
 
 use super::error::{Error, Result};
 use super::options::Format;
@@ -111,14 +110,6 @@ impl TableWriter {
         });
         written.map_err(|source| Error::Unwritable { file: path, source })
     }
-}
-
-/// Writes a file whole or not at all (see [`replace_file`]).
-pub fn write_atomically(
-    path: &Path,
-    contents: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> Result<()> {
-    replace_file(path, contents).map_err(|source| Error::Unwritable { file: path.into(), source })
 }
 
 fn unknown(path: &Path, detail: &str) -> Error {
