@@ -3,8 +3,9 @@
 use std::f64::consts::PI;
 
 use rand::Rng;
+use zhat::weights::log_sum_exp;
 
-use super::{Builtin, Entropy, log_sum_exp, normal, uniform};
+use super::{Builtin, Entropy, normal, uniform};
 
 /// A weighted Gaussian.
 #[derive(Debug, Clone)]
@@ -105,7 +106,7 @@ impl Builtin for Gaussians {
     }
 
     fn log_density(&self, row: &[f64]) -> f64 {
-        log_sum_exp(self.log_terms(row).into_iter())
+        log_sum_exp(&self.log_terms(row))
     }
 
     fn entropy(&self) -> Entropy {
@@ -135,7 +136,7 @@ impl Builtin for Gaussians {
             };
             means.push((0..dimension).map(mean).collect::<Vec<f64>>());
         }
-        let total = log_sum_exp(log_weights.iter().copied());
+        let total = log_sum_exp(&log_weights);
         let mut result = vec![0.0; dimension];
         for (log_weight, mean) in log_weights.iter().zip(&means) {
             let weight = (log_weight - total).exp();

@@ -7,10 +7,12 @@
 
 use std::ops::RangeInclusive;
 
+use zhat::weights::log_sum_exp;
+
 use super::fixed::Fixed;
 use super::gaussians::{Component, Gaussians};
 use super::quadrature::surprise;
-use super::{Builtin, Entropy, log_sum_exp, normal_entropy};
+use super::{Builtin, Entropy, normal_entropy};
 
 const COMPONENTS: usize = 4;
 const DISTANCE: f64 = 4.0;
@@ -77,6 +79,6 @@ fn entropy(set: &Gaussians) -> Entropy {
 
 /// Entropy of the component, given the logs of weight times density at a row.
 fn doubt(log_terms: &[f64]) -> f64 {
-    let total = log_sum_exp(log_terms.iter().copied());
+    let total = log_sum_exp(log_terms);
     log_terms.iter().map(|term| surprise(term - total)).sum()
 }

@@ -140,12 +140,3 @@ fn log_normal(x: f64, mean: f64, std_dev: f64) -> f64 {
 fn normal_entropy(std_dev: f64) -> f64 {
     0.5 * (2.0 * std::f64::consts::PI * std::f64::consts::E).ln() + std_dev.ln()
 }
-
-/// log(sum(exp(x))) without overflow; minus infinity for no terms.
-fn log_sum_exp(terms: impl Iterator<Item = f64> + Clone) -> f64 {
-    let largest = terms.clone().fold(f64::NEG_INFINITY, f64::max);
-    if largest == f64::NEG_INFINITY {
-        return largest;
-    }
-    largest + terms.map(|term| (term - largest).exp()).sum::<f64>().ln()
-}

@@ -9,10 +9,11 @@
 use std::f64::consts::TAU;
 
 use rand::Rng;
+use zhat::weights::log_mean_exp;
 
 use super::plane::Plane;
 use super::quadrature::{over_square, surprise};
-use super::{Entropy, index, log_normal, log_sum_exp, normal};
+use super::{Entropy, index, log_normal, normal};
 
 const ARMS: usize = 5;
 const LENGTH: f64 = 0.3;
@@ -46,11 +47,11 @@ fn entropy() -> Entropy {
 
 /// Log-density before the twist.
 fn straight(point: [f64; 2]) -> f64 {
-    let arms = (0..ARMS).map(|arm| {
+    let arms: [f64; ARMS] = std::array::from_fn(|arm| {
         let [x, y] = turned(point, -angle(arm));
         log_normal(x, 1.0, LENGTH) + log_normal(y, 0.0, WIDTH)
     });
-    log_sum_exp(arms) - (ARMS as f64).ln()
+    log_mean_exp(&arms)
 }
 
 fn angle(arm: usize) -> f64 {

@@ -3,10 +3,11 @@
 use std::f64::consts::TAU;
 
 use rand::Rng;
+use zhat::weights::log_mean_exp;
 
 use super::plane::Plane;
 use super::quadrature::{over_line, surprise};
-use super::{Entropy, index, log_normal, log_sum_exp, normal, uniform};
+use super::{Entropy, index, log_normal, normal, uniform};
 
 /// The radii are more than 12 standard deviations from 0, so that a negative radius (probability below 1e-35) need
 /// not be accounted for.
@@ -39,6 +40,6 @@ fn entropy() -> Entropy {
 
 /// The density of the radius, spread over a circle of that radius.
 fn at_radius(radius: f64) -> f64 {
-    let rings = RADII.iter().map(|&mean| log_normal(radius, mean, STD_DEV));
-    log_sum_exp(rings) - 2f64.ln() - (TAU * radius.max(f64::MIN_POSITIVE)).ln()
+    let rings = RADII.map(|mean| log_normal(radius, mean, STD_DEV));
+    log_mean_exp(&rings) - (TAU * radius.max(f64::MIN_POSITIVE)).ln()
 }

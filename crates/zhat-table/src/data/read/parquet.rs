@@ -84,7 +84,6 @@ fn read_sound<'a>(
                 kind: kinds[column.index].unwrap_or(Kind::Plain),
                 full_level: columns[column.index].max_def_level(),
                 values: Vec::new(),
-                levels: Vec::new(),
             });
         }
         if batches(opened, &mut readers, &mut gather)? == Flow::Full {
@@ -167,64 +166,47 @@ struct Numbers {
     /// The level that says that a value is there; 0 if it always is.
     full_level: i16,
     values: Vec<f64>,
-    levels: Vec<i16>,
 }
 
 impl Numbers {
     fn next(&mut self) -> std::result::Result<(), ParquetError> {
-        let batch = Batch {
-            full_level: self.full_level,
-            levels: &mut self.levels,
-            values: &mut self.values,
-        };
-        let kind = self.kind;
-        let scaled = move |number: f64| match kind {
+        let (level, kind) = (self.full_level, self.kind);
+        let unsigned = kind == Kind::Unsigned;
+        let scaled = |number: f64| match kind {
             Kind::Decimal(scale) => number / scale,
             _ => number,
         };
-        match &mut self.reader {
-            ColumnReader::BoolColumnReader(r) => batch.fill(r, |v| f64::from(u8::from(v))),
-            ColumnReader::Int32ColumnReader(r) if kind == Kind::Unsigned => {
-                batch.fill(r, |v| f64::from(v as u32))
+        self.values = match &mut self.reader {
+            ColumnReader::BoolColumnReader(r) => batch(r, level, |v| f64::from(u8::from(v))),
+            ColumnReader::Int32ColumnReader(r) if unsigned => {
+                batch(r, level, |v| f64::from(v as u32))
             }
-            ColumnReader::Int32ColumnReader(r) => batch.fill(r, |v| scaled(f64::from(v))),
-            ColumnReader::Int64ColumnReader(r) if kind == Kind::Unsigned => {
-                batch.fill(r, |v| v as u64 as f64)
-            }
-            ColumnReader::Int64ColumnReader(r) => batch.fill(r, |v| scaled(v as f64)),
-            ColumnReader::FloatColumnReader(r) => batch.fill(r, f64::from),
-            ColumnReader::DoubleColumnReader(r) => batch.fill(r, |v| v),
+            ColumnReader::Int32ColumnReader(r) => batch(r, level, |v| scaled(f64::from(v))),
+            ColumnReader::Int64ColumnReader(r) if unsigned => batch(r, level, |v| v as u64 as f64),
+            ColumnReader::Int64ColumnReader(r) => batch(r, level, |v| scaled(v as f64)),
+            ColumnReader::FloatColumnReader(r) => batch(r, level, f64::from),
+            ColumnReader::DoubleColumnReader(r) => batch(r, level, |v| v),
             _ => Err(ParquetError::General("the column is not numeric".into())),
-        }
-    }
-}
-
-/// Where a batch of one column goes.
-struct Batch<'a> {
-    full_level: i16,
-    levels: &'a mut Vec<i16>,
-    values: &'a mut Vec<f64>,
-}
-
-impl Batch<'_> {
-    fn fill<T: DataType>(
-        self,
-        reader: &mut ColumnReaderImpl<T>,
-        number: impl Fn(T::T) -> f64,
-    ) -> std::result::Result<(), ParquetError> {
-        self.levels.clear();
-        self.values.clear();
-        let mut stored = Vec::with_capacity(BATCH);
-        reader.read_records(BATCH, Some(&mut *self.levels), None, &mut stored)?;
-        let mut stored = stored.into_iter();
-        if self.full_level == 0 {
-            self.values.extend(stored.map(number));
-            return Ok(());
-        }
-        for &level in self.levels.iter() {
-            let value = if level == self.full_level { stored.next() } else { None };
-            self.values.push(value.map_or(f64::NAN, &number));
-        }
+        }?;
         Ok(())
     }
+}
+
+/// The next values of a column.
+fn batch<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    full_level: i16,
+    number: impl Fn(T::T) -> f64,
+) -> std::result::Result<Vec<f64>, ParquetError> {
+    let (mut stored, mut levels) = (Vec::with_capacity(BATCH), Vec::new());
+    reader.read_records(BATCH, Some(&mut levels), None, &mut stored)?;
+    let mut stored = stored.into_iter().map(number);
+    if full_level == 0 {
+        return Ok(stored.collect());
+    }
+    let mut value = |&level: &i16| match level == full_level {
+        true => stored.next().unwrap_or(f64::NAN),
+        false => f64::NAN,
+    };
+    Ok(levels.iter().map(&mut value).collect())
 }

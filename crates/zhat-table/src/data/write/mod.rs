@@ -68,18 +68,15 @@ impl TableWriter {
         let unwritable = |source| Error::Unwritable { file: path.into(), source };
         let (pending, file) = PendingFile::create(path).map_err(unwritable)?;
         let writer = BufWriter::with_capacity(1 << 16, file);
-        let format: Box<dyn RowFormat> = match format {
-            Format::Csv => {
-                let delimiter = if ending == "tsv" || ending == "tab" { b'\t' } else { b',' };
-                Box::new(csv::Rows::new(writer, columns, delimiter, precision).map_err(unwritable)?)
-            }
-            Format::Npy => {
-                Box::new(npy::Rows::new(writer, columns.len(), precision).map_err(unwritable)?)
-            }
-            Format::Parquet => {
-                Box::new(parquet::Rows::new(writer, columns, precision).map_err(unwritable)?)
-            }
+        let begin = || -> io::Result<Box<dyn RowFormat>> {
+            let delimiter = if ending == "tsv" || ending == "tab" { b'\t' } else { b',' };
+            Ok(match format {
+                Format::Csv => Box::new(csv::Rows::new(writer, columns, delimiter, precision)?),
+                Format::Npy => Box::new(npy::Rows::new(writer, columns.len(), precision)?),
+                Format::Parquet => Box::new(parquet::Rows::new(writer, columns, precision)?),
+            })
         };
+        let format = begin().map_err(unwritable)?;
         Ok(Self { columns: columns.len(), path: path.into(), format, pending: Some(pending) })
     }
 
