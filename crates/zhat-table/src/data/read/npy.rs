@@ -93,7 +93,7 @@ impl Array<'_> {
             stream.read_exact(bytes).map_err(|_| self.short(gather))?;
             for row in bytes.chunks_exact(row_bytes) {
                 for (cell, index) in cells.iter_mut().zip(&indices) {
-                    *cell = number.decode(&row[index * number.bytes..]);
+                    *cell = (number.decode)(&row[index * number.bytes..]);
                 }
                 if gather.push_row(&self.opened.path, &cells)? == Flow::Full {
                     return Ok(());
@@ -122,7 +122,7 @@ impl Array<'_> {
             }
             for row in 0..now {
                 for (cell, buffer) in cells.iter_mut().zip(&buffers) {
-                    *cell = number.decode(&buffer[row * number.bytes..]);
+                    *cell = (number.decode)(&buffer[row * number.bytes..]);
                 }
                 if gather.push_row(&self.opened.path, &cells)? == Flow::Full {
                     return Ok(());

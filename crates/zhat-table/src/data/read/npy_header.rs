@@ -6,9 +6,8 @@ use serde::Deserialize;
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// What the header says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct NpyHeader {
-    /// Number type.
     pub(super) number: Number,
     /// Whether the numbers of a column, rather than of a row, stand together.
     pub(super) column_order: bool,
@@ -18,12 +17,11 @@ pub(super) struct NpyHeader {
     pub(super) offset: u64,
 }
 
-/// The type of a number: kind (float, signed, unsigned, bool), bytes, byte order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a number is stored: in how many bytes, and what turns them into a float.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Number {
-    kind: u8,
     pub(super) bytes: usize,
-    big_endian: bool,
+    pub(super) decode: fn(&[u8]) -> f64,
 }
 
 /// The dictionary in the header's text.
@@ -89,37 +87,35 @@ impl Dictionary {
 }
 
 impl Number {
+    /// Reads a type's name: byte order, kind (float, signed, unsigned, bool) and bytes.
     fn parse(name: &str) -> Result<Self, String> {
-        let unknown = || format!("the array holds numbers of type {name:?}");
-        let [order, kind, size @ ..] = name.as_bytes() else { return Err(unknown()) };
-        let bytes = std::str::from_utf8(size).ok().and_then(|size| size.parse().ok());
-        let number = Number { kind: *kind, bytes: bytes.unwrap_or(0), big_endian: *order == b'>' };
-        match (number.kind, number.bytes) {
-            (b'f', 4 | 8) | (b'i' | b'u', 1 | 2 | 4 | 8) | (b'b', 1) => Ok(number),
-            _ => Err(unknown()),
+        macro_rules! number {
+            ($type:ty) => {{
+                let decode: fn(&[u8]) -> f64 = match name.starts_with('>') {
+                    true => |bytes| <$type>::from_be_bytes(first(bytes)) as f64,
+                    false => |bytes| <$type>::from_le_bytes(first(bytes)) as f64,
+                };
+                Ok(Number { bytes: size_of::<$type>(), decode })
+            }};
+        }
+        match name.get(1..) {
+            Some("f4") => number!(f32),
+            Some("f8") => number!(f64),
+            Some("i1") => number!(i8),
+            Some("i2") => number!(i16),
+            Some("i4") => number!(i32),
+            Some("i8") => number!(i64),
+            Some("u1" | "b1") => number!(u8),
+            Some("u2") => number!(u16),
+            Some("u4") => number!(u32),
+            Some("u8") => number!(u64),
+            _ => Err(format!("the array holds numbers of type {name:?}")),
         }
     }
+}
 
-    /// The value of one number.
-    pub(super) fn decode(self, bytes: &[u8]) -> f64 {
-        let mut little = [0; 8];
-        let little = &mut little[..self.bytes];
-        little.copy_from_slice(&bytes[..self.bytes]);
-        if self.big_endian {
-            little.reverse();
-        }
-        let unsigned = little.iter().rev().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte));
-        match self.kind {
-            b'f' if self.bytes == 4 => f64::from(f32::from_bits(unsigned as u32)),
-            b'f' => f64::from_bits(unsigned),
-            b'i' => {
-                // Shift the sign bit to the top and back.
-                let unused = 64 - 8 * self.bytes as u32;
-                ((unsigned << unused) as i64 >> unused) as f64
-            }
-            _ => unsigned as f64,
-        }
-    }
+fn first<const BYTES: usize>(bytes: &[u8]) -> [u8; BYTES] {
+    *bytes.first_chunk().expect("a whole number")
 }
 
 #[cfg(test)]
@@ -138,7 +134,7 @@ mod tests {
         let read =
             header("{'descr': '<f8', 'fortran_order': True, 'shape': (3, 2), }  \n").unwrap();
         assert_eq!((read.rows, read.columns, read.column_order), (3, 2, true));
-        assert_eq!(read.number, Number { kind: b'f', bytes: 8, big_endian: false });
+        assert_eq!(read.number.bytes, 8);
         assert_eq!(read.offset, 10 + 61);
         let vector = header("{'descr': '|i1', 'fortran_order': False, 'shape': (7,), }").unwrap();
         assert_eq!((vector.rows, vector.columns), (7, 1));
@@ -160,12 +156,17 @@ mod tests {
 
     #[test]
     fn numbers_of_every_kind_are_decoded() {
-        let number = |kind, bytes, big_endian| Number { kind, bytes, big_endian };
-        assert_eq!(number(b'f', 4, false).decode(&1.5f32.to_le_bytes()), 1.5);
-        assert_eq!(number(b'f', 8, true).decode(&(-0.1f64).to_be_bytes()), -0.1);
-        assert_eq!(number(b'i', 2, true).decode(&(-300i16).to_be_bytes()), -300.0);
-        assert_eq!(number(b'i', 1, false).decode(&[0xff]), -1.0);
-        assert_eq!(number(b'u', 1, false).decode(&[0xff]), 255.0);
-        assert_eq!(number(b'i', 8, false).decode(&i64::MIN.to_le_bytes()), i64::MIN as f64);
+        let decoded = |name, bytes: &[u8]| {
+            let number = Number::parse(name).unwrap();
+            assert_eq!(number.bytes, bytes.len(), "{name}");
+            (number.decode)(bytes)
+        };
+        assert_eq!(decoded("<f4", &1.5f32.to_le_bytes()), 1.5);
+        assert_eq!(decoded(">f8", &(-0.1f64).to_be_bytes()), -0.1);
+        assert_eq!(decoded(">i2", &(-300i16).to_be_bytes()), -300.0);
+        assert_eq!(decoded("|i1", &[0xff]), -1.0);
+        assert_eq!(decoded("|u1", &[0xff]), 255.0);
+        assert_eq!(decoded("|b1", &[1]), 1.0);
+        assert_eq!(decoded("<i8", &i64::MIN.to_le_bytes()), i64::MIN as f64);
     }
 }
