@@ -5,7 +5,7 @@ mod common;
 use common::rng;
 use rand_chacha::ChaCha8Rng;
 use zhat_table::data::Builtin;
-use zhat_table::data::builtin::{self, Mixture, find};
+use zhat_table::data::builtin::{self, find};
 
 /// Names of all sets in two dimensions, with a square that holds all but 1e-9 of each.
 const PLANE: [(&str, f64); 7] = [
@@ -153,7 +153,7 @@ fn the_mean_of_unseen_coordinates_is_that_of_brute_force() {
         assert!((mean[1] - moment / mass).abs() < 1e-8, "{name}: {} {}", mean[1], moment / mass);
     }
     // In space: one coordinate given, then two.
-    let set = Mixture::new(3);
+    let set = find("mixture-3").unwrap();
     let (step, given) = (0.06, 0.4);
     let (mut mass, mut moments) = (0.0, [0.0, 0.0]);
     for i in -200..200 {
@@ -181,7 +181,7 @@ fn the_mean_of_unseen_coordinates_is_that_of_brute_force() {
 
 #[test]
 fn with_nothing_given_the_mean_is_that_of_the_draws() {
-    let set = Mixture::new(16);
+    let set = find("mixture-16").unwrap();
     let mean = set.conditional_mean(&[None; 16]).unwrap();
     let rows = 20_000;
     let sample = set.sample(rows, &mut rng(4));

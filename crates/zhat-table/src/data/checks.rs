@@ -1,6 +1,6 @@
 //! What is wrong, or looks wrong, with a table that could be read: errors first, then warnings.
 
-use std::fmt;
+use thiserror::Error as ThisError;
 
 use super::error::{Error, Result};
 use super::table::{ColumnStatistics, Table};
@@ -20,76 +20,37 @@ pub fn needed_rows(columns: usize) -> usize {
 }
 
 /// Something that does not stop a fit, but that its user should know.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, ThisError)]
+#[allow(missing_docs, reason = "the message above each variant says what its fields are")]
 #[non_exhaustive]
 pub enum Warning {
-    /// Rows were left out for a missing cell.
-    DroppedRows {
-        /// How many.
-        dropped: usize,
-        /// Of how many.
-        of: usize,
-    },
-    /// The column takes few values, and a density piles up on them without bound.
-    Discrete {
-        /// Its name.
-        column: String,
-        /// How many values.
-        distinct: usize,
-        /// The step between them, or the smallest gap if they are not evenly spaced.
-        step: f64,
-    },
-    /// One value stands in many rows of a column that is continuous otherwise.
-    Spike {
-        /// Its name.
-        column: String,
-        /// The value.
-        value: f32,
-        /// The share of rows that have it.
-        share: f64,
-    },
-    /// The column counts the rows.
-    Counter {
-        /// Its name.
-        column: String,
-    },
-    /// The column varies so little around its mean that 32-bit floats show steps.
-    Precision {
-        /// Its name.
-        column: String,
-        /// Standard deviation divided by the distance between floats at this size.
-        floats_per_std_dev: f64,
-    },
-}
+    #[error("{dropped} of {of} rows were dropped for missing cells.")]
+    DroppedRows { dropped: usize, of: usize },
 
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Warning::DroppedRows { dropped, of } => {
-                write!(f, "{dropped} of {of} rows were dropped for missing cells.")
-            }
-            Warning::Discrete { column, distinct, step } => write!(
-                f,
-                "column {column} looks discrete ({distinct} values): its density diverges. \
-                 Add noise as wide as its step with --dequantise {column}={step}."
-            ),
-            Warning::Spike { column, value, share } => write!(
-                f,
-                "column {column} is {value} in {:.1}% of the rows: its density diverges there. \
-                 Leave the column out with --columns, or add noise with --dequantise {column}=STEP.",
-                100.0 * share
-            ),
-            Warning::Counter { column } => write!(
-                f,
-                "column {column} counts the rows; if it is an index, leave it out with --columns."
-            ),
-            Warning::Precision { column, floats_per_std_dev } => write!(
-                f,
-                "column {column} varies by only {floats_per_std_dev:.0} 32-bit floats around its mean: \
-                 subtract an offset before reading it."
-            ),
-        }
-    }
+    /// The step is the smallest gap where the values are not evenly spaced.
+    #[error(
+        "column {column} looks discrete ({distinct} values): its density diverges. \
+         Add noise as wide as its step with --dequantise {column}={step}."
+    )]
+    Discrete { column: String, distinct: usize, step: f64 },
+
+    /// A share of the rows have one value, in a column that is continuous otherwise.
+    #[error(
+        "column {column} is {value} in {:.1}% of the rows: its density diverges there. \
+         Leave the column out with --columns, or add noise with --dequantise {column}=STEP.",
+        100.0 * share
+    )]
+    Spike { column: String, value: f32, share: f64 },
+
+    #[error("column {column} counts the rows; if it is an index, leave it out with --columns.")]
+    Counter { column: String },
+
+    /// Standard deviation divided by the distance between floats at this size.
+    #[error(
+        "column {column} varies by only {floats_per_std_dev:.0} 32-bit floats around its mean: \
+         subtract an offset before reading it."
+    )]
+    Precision { column: String, floats_per_std_dev: f64 },
 }
 
 /// Checks a table for what makes a density impossible, and returns what makes it doubtful.

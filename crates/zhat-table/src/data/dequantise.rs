@@ -23,24 +23,22 @@ impl FromStr for Dequantise {
 
     /// Reads `COLUMN=STEP`.
     fn from_str(text: &str) -> Result<Self> {
-        let bad = || Error::setting("--dequantise", text, "COLUMN=STEP with a step above 0");
         // The last equals sign, since a name may hold one.
-        let (column, step) = text.rsplit_once('=').ok_or_else(bad)?;
-        let step: f64 = step.trim().parse().map_err(|_| bad())?;
-        let read = Self { column: column.trim().into(), step };
-        read.check().map_err(|_| bad())?;
-        Ok(read)
+        let parts = text.rsplit_once('=').and_then(|(column, step)| {
+            Some(Self { column: column.trim().into(), step: step.trim().parse().ok()? })
+        });
+        parts.filter(Self::is_valid).ok_or_else(|| invalid(text))
     }
 }
 
 impl Dequantise {
-    fn check(&self) -> Result<()> {
-        if self.step.is_finite() && self.step > 0.0 && !self.column.is_empty() {
-            return Ok(());
-        }
-        let value = format!("{}={}", self.column, self.step);
-        Err(Error::setting("--dequantise", value, "COLUMN=STEP with a step above 0"))
+    fn is_valid(&self) -> bool {
+        self.step.is_finite() && self.step > 0.0 && !self.column.is_empty()
     }
+}
+
+fn invalid(text: &str) -> Error {
+    Error::setting("--dequantise", text, "COLUMN=STEP with a step above 0")
 }
 
 /// Adds uniform noise on `[0, step)` to every row of the given columns.
@@ -49,7 +47,9 @@ impl Dequantise {
 pub fn dequantise(table: &mut Table, settings: &[Dequantise], rng: &mut impl Rng) -> Result<()> {
     let mut steps = vec![0.0; table.dimension()];
     for setting in settings {
-        setting.check()?;
+        if !setting.is_valid() {
+            return Err(invalid(&format!("{}={}", setting.column, setting.step)));
+        }
         steps[table.column_index(&setting.column)?] = setting.step;
     }
     let noisy: Vec<usize> = (0..steps.len()).filter(|&column| steps[column] > 0.0).collect();

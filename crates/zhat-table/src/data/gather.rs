@@ -1,7 +1,9 @@
 //! Rows as a reader finds them, gathered into one table or handed on in batches: the one place where cells are refused.
 
+use std::path::Path;
+
 use super::columns::Column;
-use super::error::{Error, Place};
+use super::error::{Error, Place, Unit};
 use super::options::{Missing, ReadOptions};
 use super::table::Table;
 
@@ -15,30 +17,22 @@ pub enum Flow {
 }
 
 /// A cell that a table may not hold; the reader adds the place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Refusal {
     /// Which of the chosen columns.
     pub(crate) column: usize,
-    reason: Reason,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    Missing,
-    Infinite,
-    TooLarge,
+    value: f64,
 }
 
 impl Refusal {
     /// The error for the user, given where the cell is and what it says.
     pub(crate) fn at(self, place: Place, cell: String) -> Error {
-        match self.reason {
-            Reason::Missing => Error::Missing { place, cell },
-            // Digits that overflow f64 read as infinite, but the text says a number.
-            Reason::Infinite if !cell.contains(|c: char| c.is_ascii_digit()) => {
-                Error::Infinite { place, cell }
-            }
-            Reason::Infinite | Reason::TooLarge => Error::TooLarge { place, cell },
+        // Digits that overflow f64 read as infinite, but the text says a number.
+        let is_number = cell.contains(|c: char| c.is_ascii_digit());
+        match self.value {
+            value if value.is_nan() => Error::Missing { place, cell },
+            value if value.is_infinite() && !is_number => Error::Infinite { place, cell },
+            _ => Error::TooLarge { place, cell },
         }
     }
 }
@@ -101,14 +95,8 @@ impl<'a> Gather<'a> {
         for (column, &cell) in cells.iter().enumerate() {
             let value = cell as f32;
             if !value.is_finite() {
-                let reason = match (cell.is_nan(), cell.is_infinite()) {
-                    (true, _) if self.missing != Missing::Refuse => None,
-                    (true, _) => Some(Reason::Missing),
-                    (_, true) => Some(Reason::Infinite),
-                    _ => Some(Reason::TooLarge),
-                };
-                if let Some(reason) = reason {
-                    return Err(Refusal { column, reason });
+                if !cell.is_nan() || self.missing == Missing::Refuse {
+                    return Err(Refusal { column, value: cell });
                 }
                 is_missing = true;
             }
@@ -127,6 +115,20 @@ impl<'a> Gather<'a> {
             _ => Flow::More,
         };
         Ok(if self.rows == self.max_rows { Flow::Full } else { wants })
+    }
+
+    /// Adds a row of a file that counts in rows; the error says where a cell that is refused stands.
+    pub(crate) fn push_row(&mut self, file: &Path, cells: &[f64]) -> Result<Flow, Error> {
+        self.push(cells).map_err(|refusal| {
+            let column = &self.columns[refusal.column];
+            let place = Place {
+                file: file.into(),
+                unit: Unit::Row,
+                number: self.seen() as u64 + 1,
+                column: Some((column.index + 1, column.name.clone())),
+            };
+            refusal.at(place, cells[refusal.column].to_string())
+        })
     }
 
     /// Gives the rows so far to whoever takes batches.

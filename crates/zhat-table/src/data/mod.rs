@@ -39,4 +39,4 @@ pub use source::{BUILTIN_ROWS, Loaded, Source};
 pub use split::{Order, Split, SplitOptions, split};
 pub use standardise::Standardiser;
 pub use table::{ColumnStatistics, Table};
-pub use write::{Precision, TableWriter, write, write_atomically};
+pub use write::{Precision, TableWriter, write};

@@ -1,5 +1,7 @@
 //! The name a user probably meant, by edit distance.
 
+use strsim::levenshtein;
+
 /// The candidate closest to what was typed, if any is close enough to be a slip of the keyboard.
 pub(crate) fn nearest<'a>(
     typed: &str,
@@ -10,7 +12,7 @@ pub(crate) fn nearest<'a>(
     let limit = (typed.chars().count() / 3).max(1);
     candidates
         .into_iter()
-        .map(|name| (distance(&typed, &name.to_lowercase()), name))
+        .map(|name| (levenshtein(&typed, &name.to_lowercase()), name))
         .filter(|&(distance, _)| distance <= limit)
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, name)| name.to_string())
@@ -24,22 +26,6 @@ pub(crate) fn listing<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Stri
     if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
-/// Levenshtein's distance: how many letters to insert, delete or replace.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +36,5 @@ mod tests {
         assert_eq!(nearest("voltge", names), Some("Voltage".into()));
         assert_eq!(nearest("global_intensiti", names), Some("Global_intensity".into()));
         assert_eq!(nearest("temperature", names), None);
-        assert_eq!(distance("kitten", "sitting"), 3);
     }
 }

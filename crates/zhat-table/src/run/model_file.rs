@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -39,12 +39,16 @@ pub struct ModelCard {
 
 /// Writes a model and its card.
 pub fn save_model(run: &RunDirectory, model: &ArEbm, card: &ModelCard) -> Result<()> {
-    let mut collect = Collect::default();
-    model.visit(&mut collect);
-    let views = collect.tensors.iter().map(|(name, shape, bytes)| {
-        let view =
-            TensorView::new(Dtype::F32, shape.clone(), bytes).expect("shape and bytes agree");
-        (name.clone(), view)
+    let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = Vec::new();
+    let collect = |name, data: TensorData| {
+        let bytes = data.iter::<f32>().flat_map(f32::to_le_bytes).collect();
+        tensors.push((name, data.shape().to_vec(), bytes));
+        data
+    };
+    model.clone().map(&mut Parameters { path: Vec::new(), change: collect });
+    let views = tensors.iter().map(|(name, shape, bytes)| {
+        let view = TensorView::new(Dtype::F32, shape.clone(), bytes);
+        (name, view.expect("shape and bytes agree"))
     });
     let bytes = safetensors::serialize(views, None)
         .map_err(|error| TableError::model(&run.model(), error.to_string()))?;
@@ -74,9 +78,15 @@ pub fn load_model(run: &RunDirectory, device: &Device) -> Result<(ArEbm, ModelCa
         .map_err(|error| TableError::model(&path, error.to_string()))?;
     // The start values are all overwritten below.
     let empty = card.model.init(device, &mut Streams::new(0).stream("init", 0, 0))?;
-    let mut load = Load { file, path: Vec::new(), missing: None };
-    let model = empty.map(&mut load);
-    match load.missing {
+    let mut wrong = None;
+    let load = |name: String, old: TensorData| {
+        tensor(&file, &name, old.shape()).unwrap_or_else(|reason| {
+            wrong.get_or_insert(reason);
+            old
+        })
+    };
+    let model = empty.map(&mut Parameters { path: Vec::new(), change: load });
+    match wrong {
         None => Ok((model, card)),
         Some(reason) => Err(TableError::model(&path, reason)),
     }
@@ -88,39 +98,29 @@ struct Version {
     version: String,
 }
 
-/// Name, shape and little-endian bytes of every parameter.
-#[derive(Default)]
-struct Collect {
+/// A tensor of a file, which must be there in this shape.
+fn tensor(
+    file: &SafeTensors,
+    name: &str,
+    shape: &[usize],
+) -> std::result::Result<TensorData, String> {
+    let view = file.tensor(name).map_err(|_| format!("it has no tensor {name}"))?;
+    let (dtype, found) = (view.dtype(), view.shape());
+    if dtype != Dtype::F32 || found != shape {
+        return Err(format!("{name} is {dtype:?} {found:?}, but the model needs F32 {shape:?}"));
+    }
+    let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().expect("four bytes"));
+    let values: Vec<f32> = view.data().chunks_exact(4).map(number).collect();
+    Ok(TensorData::new(values, shape))
+}
+
+/// Every parameter of a module, with its name, replaced by what a function makes of it.
+struct Parameters<F> {
     path: Vec<String>,
-    tensors: Vec<(String, Vec<usize>, Vec<u8>)>,
+    change: F,
 }
 
-impl ModuleVisitor for Collect {
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let value = param.val();
-        let shape = value.dims().to_vec();
-        let numbers: Vec<f32> = value.to_data().iter::<f32>().collect();
-        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-        self.tensors.push((self.path.join("."), shape, bytes));
-    }
-}
-
-/// Puts the tensors of a file in the place of a module's parameters.
-struct Load<'a> {
-    file: SafeTensors<'a>,
-    path: Vec<String>,
-    missing: Option<String>,
-}
-
-impl ModuleMapper for Load<'_> {
+impl<F: FnMut(String, TensorData) -> TensorData> ModuleMapper for Parameters<F> {
     fn enter_module(&mut self, name: &str, _container_type: &str) {
         self.path.push(name.to_owned());
     }
@@ -130,30 +130,10 @@ impl ModuleMapper for Load<'_> {
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let name = self.path.join(".");
-        let shape = param.val().dims();
-        let found = match self.file.tensor(&name) {
-            Err(_) => Err(format!("it has no tensor {name}")),
-            Ok(view) if view.dtype() != Dtype::F32 || view.shape() != shape => Err(format!(
-                "{name} is {:?} {:?}, but the model needs F32 {shape:?}",
-                view.dtype(),
-                view.shape()
-            )),
-            Ok(view) => Ok(view
-                .data()
-                .chunks_exact(4)
-                .map(|bytes| f32::from_le_bytes(bytes.try_into().expect("four bytes")))
-                .collect::<Vec<f32>>()),
-        };
-        match found {
-            Ok(values) => param.map(|old| {
-                let new = Tensor::from_data(TensorData::new(values, shape), &old.device());
-                if old.is_require_grad() { new.require_grad() } else { new }
-            }),
-            Err(reason) => {
-                self.missing.get_or_insert(reason);
-                param
-            }
-        }
+        param.map(|old| {
+            let data = (self.change)(self.path.join("."), old.to_data());
+            let new = Tensor::from_data(data, &old.device());
+            if old.is_require_grad() { new.require_grad() } else { new }
+        })
     }
 }

@@ -1,11 +1,12 @@
 //! A prepared set on disk: `train.npy`, `validation.npy`, `test.npy` and `meta.json` in a directory of their own.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use zhat_report::export::replace_file;
 
 use super::Benchmark;
 use crate::data::error::{Error, Result};
@@ -14,7 +15,7 @@ use crate::data::read::read;
 use crate::data::split::Split;
 use crate::data::standardise::Standardiser;
 use crate::data::table::Table;
-use crate::data::write::{write, write_atomically};
+use crate::data::write::write;
 
 /// Version of the directory's format.
 pub(super) const FORMAT: u32 = 1;
@@ -67,17 +68,13 @@ impl PreparedSet {
     /// Reads what a directory says of itself, without its rows.
     pub fn read_meta(directory: &Path) -> Result<Meta> {
         let path = directory.join(META);
-        let broken = |detail: String| Error::WrongSet {
-            file: path.clone(),
-            detail,
-            advice: "Make it again with `zhat data prepare`.".into(),
-        };
         let bytes =
             fs::read(&path).map_err(|source| Error::Unreadable { file: path.clone(), source })?;
         let meta: Meta =
-            serde_json::from_slice(&bytes).map_err(|error| broken(error.to_string()))?;
+            serde_json::from_slice(&bytes).map_err(|error| changed(&path, error.to_string()))?;
         if meta.format > FORMAT {
-            return Err(broken(format!("it is of format {}, of a later zhat", meta.format)));
+            let detail = format!("it is of format {}, of a later zhat", meta.format);
+            return Err(changed(&path, detail));
         }
         Ok(meta)
     }
@@ -90,22 +87,18 @@ impl PreparedSet {
             let found = [table.rows(), table.dimension()];
             let expected = [meta.rows[index], meta.columns.len()];
             if found != expected {
-                return Err(changed(
-                    directory,
-                    format!(
-                        "{} has {} rows and {} columns, not {} and {}",
-                        PARTS[index], found[0], found[1], expected[0], expected[1]
-                    ),
-                ));
+                let [[rows, columns], [all, wide]] = [found, expected];
+                let name = PARTS[index];
+                let detail =
+                    format!("{name} has {rows} rows and {columns} columns, not {all} and {wide}");
+                return Err(changed(directory, detail));
             }
             Ok(Table::new(meta.columns.clone(), table.into_values()))
         };
         let split = Split { train: part(0)?, validation: part(1)?, test: part(2)? };
         if hash(&split) != meta.hash {
-            return Err(changed(
-                directory,
-                "the rows are not those that meta.json is about".into(),
-            ));
+            let detail = "the rows are not those that meta.json is about";
+            return Err(changed(directory, detail.into()));
         }
         Ok(Self { meta, split })
     }
@@ -120,7 +113,8 @@ impl PreparedSet {
                 write(&temporary.join(name), part)?;
             }
             let json = serde_json::to_vec_pretty(&self.meta).expect("meta.json is plain data");
-            write_atomically(&temporary.join(META), |file| io::Write::write_all(file, &json))?;
+            replace_file(&temporary.join(META), |file| file.write_all(&json))
+                .map_err(unwritable)?;
             check_free(out)?;
             fs::rename(&temporary, out).map_err(unwritable)
         });
@@ -160,9 +154,9 @@ fn temporary(out: &Path) -> io::Result<PathBuf> {
     Ok(out.with_file_name(name))
 }
 
-fn changed(directory: &Path, detail: String) -> Error {
+fn changed(path: &Path, detail: String) -> Error {
     Error::WrongSet {
-        file: directory.into(),
+        file: path.into(),
         detail,
         advice: "Make the set again with `zhat data prepare`.".into(),
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::rules::{cut, keep, with_rare_minimum};
 use super::{Benchmark, Parts, Steps, find_file, wrong};
-use crate::data::error::{Error, Result};
+use crate::data::error::Result;
 use crate::data::gather::Flow;
 use crate::data::read::{Lines, Separator};
 use crate::data::split::Split;
@@ -60,17 +60,7 @@ fn signal(path: &Path, most: usize, steps: &mut Steps) -> Result<Table> {
     let (mut values, mut rows) = (Vec::new(), 0usize);
     let mut numbers = [0.0; 1 + FEATURES];
     steps.each_line(path, lines, |lines| {
-        let mut found = 0;
-        for (index, cell) in lines.cells(Separator::Byte(b',')).enumerate() {
-            found += 1;
-            if let Some(number) = numbers.get_mut(index) {
-                *number = lines.number_of(index, cell)?;
-                if !number.is_finite() {
-                    let cell = crate::data::cell::shown(cell);
-                    return Err(Error::Missing { place: lines.place(Some(index)), cell });
-                }
-            }
-        }
+        let found = lines.first_numbers(Separator::Byte(b','), &mut numbers)?;
         // The test file has one column more, the mass, which is the same everywhere.
         if found != numbers.len() && found != numbers.len() + 1 {
             return Err(lines.ragged(numbers.len(), found));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::rules::{keep, last_tenths, with_rare_minimum};
 use super::{Benchmark, Parts, Steps, source_file, wrong};
-use crate::data::error::{Error, Result};
+use crate::data::error::Result;
 use crate::data::gather::Flow;
 use crate::data::options::{Format, ReadOptions};
 use crate::data::read::{Lines, Separator, read};
@@ -36,7 +36,7 @@ fn from_uci(path: &Path, steps: &mut Steps) -> Result<(Table, Vec<String>)> {
     let mut lines = Lines::open(path)?;
     lines.advance()?;
     let mut counts = [0.0; 2];
-    if lines.numbers(Separator::Blanks, &mut counts).is_err() || counts[0].is_nan() {
+    if lines.numbers(Separator::Blanks, &mut counts).is_err() {
         let detail = "line 1 is not two counts, of signal and of background events";
         return Err(wrong(path, detail, Benchmark::Miniboone));
     }
@@ -45,10 +45,6 @@ fn from_uci(path: &Path, steps: &mut Steps) -> Result<(Table, Vec<String>)> {
     let mut numbers = [0.0; FEATURES];
     steps.each_line(path, lines, |lines| {
         lines.numbers(Separator::Blanks, &mut numbers)?;
-        if let Some(column) = numbers.iter().position(|number| !number.is_finite()) {
-            let (place, cell) = (lines.place(Some(column)), numbers[column].to_string());
-            return Err(Error::Missing { place, cell });
-        }
         if numbers[0] < NOT_MEASURED {
             outliers += 1;
         } else {

@@ -2,49 +2,35 @@
 
 use rand::Rng;
 
-use super::{Builtin, Entropy, index, uniform};
+use super::plane::Plane;
+use super::{Entropy, index, uniform};
 
 /// Side of a square; the board reaches from -4 to 4.
 const SIDE: f64 = 2.0;
 
-/// See the module.
-#[derive(Debug, Clone, Copy)]
-pub struct Checkerboard;
+pub(super) const CHECKERBOARD: Plane = Plane {
+    name: "checkerboard",
+    description: "uniform on the dark squares of a four by four board",
+    draw,
+    log_density,
+    entropy,
+};
 
-impl Builtin for Checkerboard {
-    fn name(&self) -> String {
-        "checkerboard".into()
-    }
+fn draw(rng: &mut dyn Rng) -> [f64; 2] {
+    let square = index(8, rng);
+    // Two dark squares to a line, shifted by one from line to line.
+    let (line, column) = (square / 2, 2 * (square % 2) + (square / 2) % 2);
+    [column, line].map(|number| SIDE * (number as f64 - 2.0 + uniform(rng)))
+}
 
-    fn description(&self) -> String {
-        "uniform on the dark squares of a four by four board".into()
-    }
+fn log_density(point: [f64; 2]) -> f64 {
+    let [column, line] = point.map(|x| (x / SIDE).floor());
+    let on_board = (-2.0..2.0).contains(&column) && (-2.0..2.0).contains(&line);
+    if on_board && (column + line) % 2.0 == 0.0 { -area().ln() } else { f64::NEG_INFINITY }
+}
 
-    fn dimension(&self) -> usize {
-        2
-    }
-
-    fn sample(&self, rows: usize, rng: &mut dyn Rng) -> Vec<f64> {
-        let mut values = Vec::with_capacity(2 * rows);
-        for _ in 0..rows {
-            let square = index(8, rng);
-            // Two dark squares to a line, shifted by one from line to line.
-            let (line, column) = (square / 2, 2 * (square % 2) + (square / 2) % 2);
-            values.push(SIDE * (column as f64 - 2.0 + uniform(rng)));
-            values.push(SIDE * (line as f64 - 2.0 + uniform(rng)));
-        }
-        values
-    }
-
-    fn log_density(&self, row: &[f64]) -> f64 {
-        let (column, line) = ((row[0] / SIDE).floor(), (row[1] / SIDE).floor());
-        let on_board = (-2.0..2.0).contains(&column) && (-2.0..2.0).contains(&line);
-        if on_board && (column + line) % 2.0 == 0.0 { -area().ln() } else { f64::NEG_INFINITY }
-    }
-
-    fn entropy(&self) -> Entropy {
-        Entropy::exact(area().ln())
-    }
+fn entropy() -> Entropy {
+    Entropy::exact(area().ln())
 }
 
 /// Area of all dark squares.

@@ -9,24 +9,12 @@ use super::{Builtin, Entropy, log_normal, normal, normal_entropy};
 /// Neal has 3; with 1.5 the mouth is still fifty times as wide as the neck, and can be seen in one picture.
 const LOG_VARIANCE_STD_DEV: f64 = 1.5;
 
-/// See the module.
+/// The dimensions it comes in: a neck and at least one width.
+pub(super) const DIMENSIONS: RangeInclusive<usize> = 2..=64;
+
 #[derive(Debug, Clone, Copy)]
-pub struct Funnel {
-    dimension: usize,
-}
-
-impl Funnel {
-    /// The dimensions it comes in.
-    pub const DIMENSIONS: RangeInclusive<usize> = 2..=64;
-
-    /// A funnel of a given dimension.
-    ///
-    /// # Panics
-    /// If the dimension is below 2.
-    pub fn new(dimension: usize) -> Self {
-        assert!(dimension >= 2, "a funnel has a neck and a width");
-        Self { dimension }
-    }
+pub(super) struct Funnel {
+    pub(super) dimension: usize,
 }
 
 impl Builtin for Funnel {

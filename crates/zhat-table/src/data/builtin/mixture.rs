@@ -7,43 +7,34 @@
 
 use std::ops::RangeInclusive;
 
-use rand::Rng;
+use zhat::weights::log_sum_exp;
 
 use super::fixed::Fixed;
-use super::{Builtin, Component, Entropy, GaussianMixture, log_sum_exp, normal_entropy};
+use super::gaussians::{Component, Gaussians};
+use super::quadrature::surprise;
+use super::{Builtin, Entropy, normal_entropy};
 
 const COMPONENTS: usize = 4;
 const DISTANCE: f64 = 4.0;
 const SHARED: f64 = 0.8;
 const FACTORS: usize = 3;
 
-/// See the module.
-#[derive(Debug, Clone)]
-pub struct Mixture(GaussianMixture);
+/// The dimensions it comes in.
+pub(super) const DIMENSIONS: RangeInclusive<usize> = 1..=256;
 
-impl Mixture {
-    /// The dimensions it comes in.
-    pub const DIMENSIONS: RangeInclusive<usize> = 1..=256;
-
-    /// The mixture of a given dimension.
-    ///
-    /// # Panics
-    /// If the dimension is 0.
-    pub fn new(dimension: usize) -> Self {
-        assert!(dimension >= 1, "a mixture has coordinates");
-        let mut fixed = Fixed(dimension as u64);
-        let component = |k: usize| {
-            let spread = DISTANCE / (2.0 * dimension as f64).sqrt();
-            let mean = (0..dimension).map(|_| spread * fixed.normal()).collect();
-            Component::new((k + 1) as f64, mean, covariance(dimension, &mut fixed))
-        };
-        Self(GaussianMixture::new((0..COMPONENTS).map(component).collect()))
-    }
-
-    /// The mixture itself, with its parameters.
-    pub fn gaussians(&self) -> &GaussianMixture {
-        &self.0
-    }
+/// The mixture of a given dimension, at least 1.
+pub(super) fn mixture(dimension: usize) -> Gaussians {
+    let mut fixed = Fixed(dimension as u64);
+    let component = |k: usize| {
+        let spread = DISTANCE / (2.0 * dimension as f64).sqrt();
+        let mean = (0..dimension).map(|_| spread * fixed.normal()).collect();
+        Component::new((k + 1) as f64, mean, covariance(dimension, &mut fixed))
+    };
+    let components = (0..COMPONENTS).map(component).collect();
+    let description = format!(
+        "four Gaussians with correlated coordinates in {dimension} dimensions; also mixture-D"
+    );
+    Gaussians::new(format!("mixture-{dimension}"), description, components, entropy)
 }
 
 fn covariance(dimension: usize, fixed: &mut Fixed) -> Vec<f64> {
@@ -61,66 +52,33 @@ fn covariance(dimension: usize, fixed: &mut Fixed) -> Vec<f64> {
     matrix
 }
 
-impl Builtin for Mixture {
-    fn name(&self) -> String {
-        format!("mixture-{}", self.dimension())
-    }
-
-    fn description(&self) -> String {
-        let dimension = self.dimension();
-        format!(
-            "four Gaussians with correlated coordinates in {dimension} dimensions; also mixture-D"
-        )
-    }
-
-    fn dimension(&self) -> usize {
-        self.0.dimension()
-    }
-
-    fn sample(&self, rows: usize, rng: &mut dyn Rng) -> Vec<f64> {
-        self.0.sample(rows, rng)
-    }
-
-    fn log_density(&self, row: &[f64]) -> f64 {
-        self.0.log_density(row)
-    }
-
-    /// H(x) = H(x | component) + H(component) - H(component | x): the first two are closed forms, and only the
-    /// last, which is small, is averaged over fixed draws. The error is its standard error.
-    fn entropy(&self) -> Entropy {
-        let dimension = self.dimension();
-        let mut value = 0.0;
-        for component in self.0.components() {
-            let given = dimension as f64 * normal_entropy(1.0) + component.log_std_dev();
-            value += component.weight() * (given - component.weight().ln());
+/// H(x) = H(x | component) + H(component) - H(component | x): the first two are closed forms, and only the
+/// last, which is small, is averaged over fixed draws. The error is its standard error.
+fn entropy(set: &Gaussians) -> Entropy {
+    let dimension = set.dimension();
+    // About a tenth of a second of arithmetic, whatever the dimension.
+    let draws = (100_000_000 / (COMPONENTS * dimension * dimension)).clamp(200, 100_000);
+    let mut fixed = Fixed(1);
+    let (mut value, mut variance) = (0.0, 0.0);
+    for component in &set.components {
+        let given = dimension as f64 * normal_entropy(1.0) + component.log_std_dev();
+        let number = (component.weight * draws as f64).ceil();
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for _ in 0..number as usize {
+            let normals: Vec<f64> = (0..dimension).map(|_| fixed.normal()).collect();
+            let doubt = doubt(&set.log_terms(&component.draw(&normals)));
+            sum += doubt;
+            squares += doubt * doubt;
         }
-        // About a tenth of a second of arithmetic, whatever the dimension.
-        let draws = (100_000_000 / (COMPONENTS * dimension * dimension)).clamp(200, 100_000);
-        let mut fixed = Fixed(1);
-        let mut variance = 0.0;
-        for component in self.0.components() {
-            let number = (component.weight() * draws as f64).ceil();
-            let (mut sum, mut squares) = (0.0, 0.0);
-            for _ in 0..number as usize {
-                let normals: Vec<f64> = (0..dimension).map(|_| fixed.normal()).collect();
-                let doubt = doubt(&self.0.log_terms(&component.draw(&normals)));
-                sum += doubt;
-                squares += doubt * doubt;
-            }
-            let mean = sum / number;
-            value -= component.weight() * mean;
-            variance += component.weight().powi(2) * (squares / number - mean * mean) / number;
-        }
-        Entropy { value, error: variance.max(0.0).sqrt() }
+        let mean = sum / number;
+        value += component.weight * (given - component.weight.ln() - mean);
+        variance += component.weight.powi(2) * (squares / number - mean * mean) / number;
     }
-
-    fn conditional_mean(&self, observed: &[Option<f64>]) -> Option<Vec<f64>> {
-        Some(self.0.conditional_mean(observed))
-    }
+    Entropy { value, error: variance.max(0.0).sqrt() }
 }
 
 /// Entropy of the component, given the logs of weight times density at a row.
 fn doubt(log_terms: &[f64]) -> f64 {
-    let total = log_sum_exp(log_terms.iter().copied());
-    log_terms.iter().map(|term| super::quadrature::surprise(term - total)).sum()
+    let total = log_sum_exp(log_terms);
+    log_terms.iter().map(|term| surprise(term - total)).sum()
 }

@@ -5,9 +5,10 @@ mod checkerboard;
 mod eight_gaussians;
 mod fixed;
 mod funnel;
-mod gaussian_mixture;
+mod gaussians;
 mod mixture;
 mod pinwheel;
+mod plane;
 mod quadrature;
 mod two_rings;
 
@@ -15,15 +16,6 @@ use std::fmt::Debug;
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal, StandardUniform};
-
-pub use banana::Banana;
-pub use checkerboard::Checkerboard;
-pub use eight_gaussians::EightGaussians;
-pub use funnel::Funnel;
-pub use gaussian_mixture::{Component, GaussianMixture};
-pub use mixture::Mixture;
-pub use pinwheel::Pinwheel;
-pub use two_rings::TwoRings;
 
 use super::error::{Error, Result};
 use super::nearest::nearest;
@@ -74,13 +66,13 @@ impl Entropy {
 /// One of every built-in set; `mixture` and `funnel` come in other dimensions too (`mixture-16`).
 pub fn list() -> Vec<Box<dyn Builtin>> {
     vec![
-        Box::new(Pinwheel),
-        Box::new(Checkerboard),
-        Box::new(EightGaussians::default()),
-        Box::new(TwoRings),
-        Box::new(Banana),
-        Box::new(Funnel::new(2)),
-        Box::new(Mixture::new(16)),
+        Box::new(pinwheel::PINWHEEL),
+        Box::new(checkerboard::CHECKERBOARD),
+        Box::new(eight_gaussians::eight_gaussians()),
+        Box::new(two_rings::TWO_RINGS),
+        Box::new(banana::BANANA),
+        Box::new(funnel::Funnel { dimension: 2 }),
+        Box::new(mixture::mixture(16)),
     ]
 }
 
@@ -99,9 +91,11 @@ pub fn find(name: &str) -> Result<Box<dyn Builtin>> {
     };
     match name.split_once('-') {
         Some(("mixture", text)) => {
-            Ok(Box::new(Mixture::new(dimension(text, Mixture::DIMENSIONS)?)))
+            Ok(Box::new(mixture::mixture(dimension(text, mixture::DIMENSIONS)?)))
         }
-        Some(("funnel", text)) => Ok(Box::new(Funnel::new(dimension(text, Funnel::DIMENSIONS)?))),
+        Some(("funnel", text)) => {
+            Ok(Box::new(funnel::Funnel { dimension: dimension(text, funnel::DIMENSIONS)? }))
+        }
         _ => {
             let names: Vec<String> = list().iter().map(|set| set.name()).collect();
             let also = names.iter().map(String::as_str).chain(["mixture"]);
@@ -145,13 +139,4 @@ fn log_normal(x: f64, mean: f64, std_dev: f64) -> f64 {
 /// Entropy of a normal distribution.
 fn normal_entropy(std_dev: f64) -> f64 {
     0.5 * (2.0 * std::f64::consts::PI * std::f64::consts::E).ln() + std_dev.ln()
-}
-
-/// log(sum(exp(x))) without overflow; minus infinity for no terms.
-fn log_sum_exp(terms: impl Iterator<Item = f64> + Clone) -> f64 {
-    let largest = terms.clone().fold(f64::NEG_INFINITY, f64::max);
-    if largest == f64::NEG_INFINITY {
-        return largest;
-    }
-    largest + terms.map(|term| (term - largest).exp()).sum::<f64>().ln()
 }

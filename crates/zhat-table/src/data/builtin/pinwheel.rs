@@ -9,71 +9,56 @@
 use std::f64::consts::TAU;
 
 use rand::Rng;
+use zhat::weights::log_mean_exp;
 
+use super::plane::Plane;
 use super::quadrature::{over_square, surprise};
-use super::{Builtin, Entropy, index, log_normal, log_sum_exp, normal};
+use super::{Entropy, index, log_normal, normal};
 
 const ARMS: usize = 5;
 const LENGTH: f64 = 0.3;
 const WIDTH: f64 = 0.1;
 const TWIST: f64 = 0.25;
 
-/// See the module.
-#[derive(Debug, Clone, Copy)]
-pub struct Pinwheel;
+pub(super) const PINWHEEL: Plane = Plane {
+    name: "pinwheel",
+    description: "five curved arms around the origin",
+    draw,
+    log_density,
+    entropy,
+};
 
-impl Builtin for Pinwheel {
-    fn name(&self) -> String {
-        "pinwheel".into()
-    }
+fn draw(rng: &mut dyn Rng) -> [f64; 2] {
+    let arm = index(ARMS, rng);
+    let (x, y) = (1.0 + LENGTH * normal(rng), WIDTH * normal(rng));
+    turned([x, y], angle(arm) + TWIST * x.hypot(y).exp())
+}
 
-    fn description(&self) -> String {
-        "five curved arms around the origin".into()
-    }
+fn log_density([x, y]: [f64; 2]) -> f64 {
+    straight(turned([x, y], -TWIST * x.hypot(y).exp()))
+}
 
-    fn dimension(&self) -> usize {
-        2
-    }
-
-    fn sample(&self, rows: usize, rng: &mut dyn Rng) -> Vec<f64> {
-        let mut values = Vec::with_capacity(2 * rows);
-        for _ in 0..rows {
-            let arm = index(ARMS, rng);
-            let (x, y) = (1.0 + LENGTH * normal(rng), WIDTH * normal(rng));
-            let (x, y) = turned(x, y, angle(arm) + TWIST * x.hypot(y).exp());
-            values.extend([x, y]);
-        }
-        values
-    }
-
-    fn log_density(&self, row: &[f64]) -> f64 {
-        let (x, y) = (row[0], row[1]);
-        let (x, y) = turned(x, y, -TWIST * x.hypot(y).exp());
-        straight(x, y)
-    }
-
-    /// By quadrature over the arms before the twist, which does not change the entropy.
-    fn entropy(&self) -> Entropy {
-        // Ten standard deviations of the longer axis, two points to one of the shorter: exact to rounding.
-        let value = over_square(4.0, 160, |x, y| surprise(straight(x, y)));
-        Entropy { value, error: 1e-8 }
-    }
+/// By quadrature over the arms before the twist, which does not change the entropy.
+fn entropy() -> Entropy {
+    // Ten standard deviations of the longer axis, two points to one of the shorter: exact to rounding.
+    let value = over_square(4.0, 160, |x, y| surprise(straight([x, y])));
+    Entropy { value, error: 1e-8 }
 }
 
 /// Log-density before the twist.
-fn straight(x: f64, y: f64) -> f64 {
-    let arms = (0..ARMS).map(|arm| {
-        let (x, y) = turned(x, y, -angle(arm));
+fn straight(point: [f64; 2]) -> f64 {
+    let arms: [f64; ARMS] = std::array::from_fn(|arm| {
+        let [x, y] = turned(point, -angle(arm));
         log_normal(x, 1.0, LENGTH) + log_normal(y, 0.0, WIDTH)
     });
-    log_sum_exp(arms) - (ARMS as f64).ln()
+    log_mean_exp(&arms)
 }
 
 fn angle(arm: usize) -> f64 {
     TAU * arm as f64 / ARMS as f64
 }
 
-fn turned(x: f64, y: f64, angle: f64) -> (f64, f64) {
+fn turned([x, y]: [f64; 2], angle: f64) -> [f64; 2] {
     let (sin, cos) = angle.sin_cos();
-    (cos * x - sin * y, sin * x + cos * y)
+    [cos * x - sin * y, sin * x + cos * y]
 }

@@ -3,58 +3,43 @@
 use std::f64::consts::TAU;
 
 use rand::Rng;
+use zhat::weights::log_mean_exp;
 
-use super::quadrature::over_line;
-use super::{Builtin, Entropy, index, log_normal, log_sum_exp, normal, uniform};
+use super::plane::Plane;
+use super::quadrature::{over_line, surprise};
+use super::{Entropy, index, log_normal, normal, uniform};
 
 /// The radii are more than 12 standard deviations from 0, so that a negative radius (probability below 1e-35) need
 /// not be accounted for.
 const RADII: [f64; 2] = [1.5, 3.0];
 const STD_DEV: f64 = 0.12;
 
-/// See the module.
-#[derive(Debug, Clone, Copy)]
-pub struct TwoRings;
+pub(super) const TWO_RINGS: Plane = Plane {
+    name: "two-rings",
+    description: "two thin rings around the origin, of equal weight",
+    draw,
+    log_density,
+    entropy,
+};
 
-impl Builtin for TwoRings {
-    fn name(&self) -> String {
-        "two-rings".into()
-    }
+fn draw(rng: &mut dyn Rng) -> [f64; 2] {
+    let radius = RADII[index(2, rng)] + STD_DEV * normal(rng);
+    let (sin, cos) = (TAU * uniform(rng)).sin_cos();
+    [radius * cos, radius * sin]
+}
 
-    fn description(&self) -> String {
-        "two thin rings around the origin, of equal weight".into()
-    }
+fn log_density([x, y]: [f64; 2]) -> f64 {
+    at_radius(x.hypot(y))
+}
 
-    fn dimension(&self) -> usize {
-        2
-    }
-
-    fn sample(&self, rows: usize, rng: &mut dyn Rng) -> Vec<f64> {
-        let mut values = Vec::with_capacity(2 * rows);
-        for _ in 0..rows {
-            let radius = RADII[index(2, rng)] + STD_DEV * normal(rng);
-            let (sin, cos) = (TAU * uniform(rng)).sin_cos();
-            values.extend([radius * cos, radius * sin]);
-        }
-        values
-    }
-
-    fn log_density(&self, row: &[f64]) -> f64 {
-        at_radius(row[0].hypot(row[1]))
-    }
-
-    fn entropy(&self) -> Entropy {
-        let surprise = |radius: f64| {
-            let log_density = at_radius(radius);
-            -TAU * radius * log_density.exp() * log_density
-        };
-        // From and to twelve standard deviations outside the rings.
-        Entropy { value: over_line(0.06, 4.44, 400, surprise), error: 1e-8 }
-    }
+fn entropy() -> Entropy {
+    let at = |radius: f64| TAU * radius * surprise(at_radius(radius));
+    // From and to twelve standard deviations outside the rings.
+    Entropy { value: over_line(0.06, 4.44, 400, at), error: 1e-8 }
 }
 
 /// The density of the radius, spread over a circle of that radius.
 fn at_radius(radius: f64) -> f64 {
-    let rings = RADII.iter().map(|&mean| log_normal(radius, mean, STD_DEV));
-    log_sum_exp(rings) - 2f64.ln() - (TAU * radius.max(f64::MIN_POSITIVE)).ln()
+    let rings = RADII.map(|mean| log_normal(radius, mean, STD_DEV));
+    log_mean_exp(&rings) - (TAU * radius.max(f64::MIN_POSITIVE)).ln()
 }

@@ -44,7 +44,7 @@ impl Lines {
         loop {
             self.line.clear();
             let read = self.reader.read_until(b'\n', &mut self.line);
-            let read = read.map_err(|error| self.opened.damaged(self.number as usize, &error))?;
+            let read = read.map_err(|error| self.opened.damaged(self.number as usize, error))?;
             if read == 0 {
                 return Ok(false);
             }
@@ -74,16 +74,26 @@ impl Lines {
         line.split(separates).filter(move |cell| separator != Separator::Blanks || !cell.is_empty())
     }
 
-    /// Its cells as numbers, of which there must be so many; a missing cell is NaN.
+    /// Its cells as numbers, of which there must be so many, and none missing or infinite.
     pub(crate) fn numbers(&self, separator: Separator, numbers: &mut [f64]) -> Result<()> {
+        let found = self.first_numbers(separator, numbers)?;
+        if found == numbers.len() { Ok(()) } else { Err(self.ragged(numbers.len(), found)) }
+    }
+
+    /// Its first cells as numbers, none missing or infinite, and how many cells there are.
+    pub(crate) fn first_numbers(&self, separator: Separator, out: &mut [f64]) -> Result<usize> {
         let mut found = 0;
         for cell in self.cells(separator) {
-            if let Some(number) = numbers.get_mut(found) {
+            if let Some(number) = out.get_mut(found) {
                 *number = self.number_of(found, cell)?;
+                if !number.is_finite() {
+                    let (place, cell) = (self.place(Some(found)), shown(cell));
+                    return Err(Error::Missing { place, cell });
+                }
             }
             found += 1;
         }
-        if found == numbers.len() { Ok(()) } else { Err(self.ragged(numbers.len(), found)) }
+        Ok(found)
     }
 
     /// A cell as a number; NaN where it is missing.

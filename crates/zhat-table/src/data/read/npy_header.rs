@@ -1,14 +1,13 @@
 //! The header of a NumPy file: the type of the numbers, their order and the shape.
 
-use std::io::Read;
+use serde::Deserialize;
 
 /// The first bytes of every NPY file.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// What the header says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct NpyHeader {
-    /// Number type.
     pub(super) number: Number,
     /// Whether the numbers of a column, rather than of a row, stand together.
     pub(super) column_order: bool,
@@ -18,115 +17,105 @@ pub(super) struct NpyHeader {
     pub(super) offset: u64,
 }
 
-/// The type of a number: kind (float, signed, unsigned, bool), bytes, byte order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a number is stored: in how many bytes, and what turns them into a float.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Number {
-    kind: u8,
     pub(super) bytes: usize,
-    big_endian: bool,
+    pub(super) decode: fn(&[u8]) -> f64,
+}
+
+/// The dictionary in the header's text.
+#[derive(Deserialize)]
+struct Dictionary {
+    descr: serde_json::Value,
+    fortran_order: bool,
+    shape: Vec<usize>,
 }
 
 impl NpyHeader {
-    /// Reads the header; an error says what is wrong with it.
-    pub(super) fn read(mut stream: impl Read) -> Result<Self, String> {
-        let mut take = |number: usize| -> Result<Vec<u8>, String> {
-            let mut bytes = Vec::new();
-            stream
-                .by_ref()
-                .take(number as u64)
-                .read_to_end(&mut bytes)
-                .map_err(|error| format!("the NPY header cannot be read: {error}"))?;
-            if bytes.len() < number {
-                return Err("the file ends inside the NPY header".into());
-            }
-            Ok(bytes)
+    /// Reads the header from the first bytes of a file; an error says what is wrong with it.
+    pub(super) fn read(head: &[u8]) -> Result<Self, String> {
+        let bytes = |from: usize, number: usize| {
+            head.get(from..from + number).ok_or("the file ends inside the NPY header")
         };
-        let start = take(8)?;
-        let (length, offset) = match start[6] {
-            1 => (take(2)?.iter().rev().fold(0, |sum, &b| sum << 8 | usize::from(b)), 10),
-            2 | 3 => (take(4)?.iter().rev().fold(0, |sum, &b| sum << 8 | usize::from(b)), 12),
+        let little = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &b| sum << 8 | usize::from(b));
+        let (start, length) = match bytes(6, 2)?[0] {
+            1 => (10, little(bytes(8, 2)?)),
+            2 | 3 => (12, little(bytes(8, 4)?)),
             other => return Err(format!("NPY version {other} is unknown")),
         };
-        let text = String::from_utf8_lossy(&take(length)?).into_owned();
-        let (rows, columns) = shape(&text)?;
+        let Dictionary { descr, fortran_order, shape } = Dictionary::parse(bytes(start, length)?)?;
+        let (rows, columns) = match shape[..] {
+            [rows] => (rows, 1),
+            [rows, columns] if columns > 0 => (rows, columns),
+            _ => {
+                let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+                return Err(format!(
+                    "the array has shape ({}), not (rows, columns)",
+                    sizes.join(", ")
+                ));
+            }
+        };
+        let number = descr.as_str().ok_or("the array has named fields (a structured type)")?;
         Ok(Self {
-            number: Number::parse(&text)?,
-            column_order: entry(&text, "fortran_order")?.starts_with("True"),
+            number: Number::parse(number)?,
+            column_order: fortran_order,
             rows,
             columns,
-            offset: offset + length as u64,
+            offset: (start + length) as u64,
         })
     }
 }
 
-impl Number {
-    fn parse(header: &str) -> Result<Self, String> {
-        let value = entry(header, "descr")?;
-        let name = value.strip_prefix(['\'', '"']).and_then(|v| v.split(['\'', '"']).next());
-        let Some(name) = name else {
-            return Err("the array has named fields (a structured type)".into());
-        };
-        let unknown = || format!("the array holds numbers of type {name:?}");
-        let [order, kind, size @ ..] = name.as_bytes() else { return Err(unknown()) };
-        let bytes = std::str::from_utf8(size).ok().and_then(|size| size.parse().ok());
-        let number = Number { kind: *kind, bytes: bytes.unwrap_or(0), big_endian: *order == b'>' };
-        match (number.kind, number.bytes) {
-            (b'f', 4 | 8) | (b'i' | b'u', 1 | 2 | 4 | 8) | (b'b', 1) => Ok(number),
-            _ => Err(unknown()),
-        }
-    }
-
-    /// The value of one number.
-    pub(super) fn decode(self, bytes: &[u8]) -> f64 {
-        let mut little = [0; 8];
-        let little = &mut little[..self.bytes];
-        little.copy_from_slice(&bytes[..self.bytes]);
-        if self.big_endian {
-            little.reverse();
-        }
-        let unsigned = little.iter().rev().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte));
-        match self.kind {
-            b'f' if self.bytes == 4 => f64::from(f32::from_bits(unsigned as u32)),
-            b'f' => f64::from_bits(unsigned),
-            b'i' => {
-                // Shift the sign bit to the top and back.
-                let unused = 64 - 8 * self.bytes as u32;
-                ((unsigned << unused) as i64 >> unused) as f64
-            }
-            _ => unsigned as f64,
-        }
-    }
-}
-
-/// The text after a key of the header's dictionary.
-fn entry<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
-    ['\'', '"']
+impl Dictionary {
+    /// What Python writes is JSON but for quotes, brackets, capital letters and commas behind the last entry.
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let text: String = String::from_utf8_lossy(text).split_whitespace().collect();
+        let json = [
+            ("'", "\""),
+            ("(", "["),
+            (")", "]"),
+            ("True", "true"),
+            ("False", "false"),
+            (",]", "]"),
+            (",}", "}"),
+        ]
         .iter()
-        .find_map(|quote| header.split_once(&format!("{quote}{key}{quote}")))
-        .and_then(|(_, rest)| rest.trim_start().strip_prefix(':'))
-        .map(str::trim_start)
-        .ok_or_else(|| format!("the NPY header has no {key}"))
+        .fold(text, |text, (python, json)| text.replace(python, json));
+        serde_json::from_str(&json).map_err(|error| format!("the NPY header is damaged ({error})"))
+    }
 }
 
-/// Rows and columns; a vector is one column.
-fn shape(header: &str) -> Result<(usize, usize), String> {
-    let broken = || "the NPY header has no readable shape".to_string();
-    let inside = entry(header, "shape")?
-        .strip_prefix('(')
-        .and_then(|rest| rest.split_once(')'))
-        .map(|(inside, _)| inside)
-        .ok_or_else(broken)?;
-    let sizes: Vec<usize> = inside
-        .split(',')
-        .map(str::trim)
-        .filter(|size| !size.is_empty())
-        .map(|size| size.parse().map_err(|_| broken()))
-        .collect::<Result<_, _>>()?;
-    match sizes[..] {
-        [rows] => Ok((rows, 1)),
-        [rows, columns] if columns > 0 => Ok((rows, columns)),
-        _ => Err(format!("the array has shape ({inside}), not (rows, columns)")),
+impl Number {
+    /// Reads a type's name: byte order, kind (float, signed, unsigned, bool) and bytes.
+    fn parse(name: &str) -> Result<Self, String> {
+        macro_rules! number {
+            ($type:ty) => {{
+                let decode: fn(&[u8]) -> f64 = match name.starts_with('>') {
+                    true => |bytes| <$type>::from_be_bytes(first(bytes)) as f64,
+                    false => |bytes| <$type>::from_le_bytes(first(bytes)) as f64,
+                };
+                Ok(Number { bytes: size_of::<$type>(), decode })
+            }};
+        }
+        match name.get(1..) {
+            Some("f4") => number!(f32),
+            Some("f8") => number!(f64),
+            Some("i1") => number!(i8),
+            Some("i2") => number!(i16),
+            Some("i4") => number!(i32),
+            Some("i8") => number!(i64),
+            Some("u1" | "b1") => number!(u8),
+            Some("u2") => number!(u16),
+            Some("u4") => number!(u32),
+            Some("u8") => number!(u64),
+            _ => Err(format!("the array holds numbers of type {name:?}")),
+        }
     }
+}
+
+fn first<const BYTES: usize>(bytes: &[u8]) -> [u8; BYTES] {
+    *bytes.first_chunk().expect("a whole number")
 }
 
 #[cfg(test)]
@@ -137,7 +126,7 @@ mod tests {
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
         bytes.extend((text.len() as u16).to_le_bytes());
         bytes.extend(text.as_bytes());
-        NpyHeader::read(bytes.as_slice())
+        NpyHeader::read(&bytes)
     }
 
     #[test]
@@ -145,7 +134,7 @@ mod tests {
         let read =
             header("{'descr': '<f8', 'fortran_order': True, 'shape': (3, 2), }  \n").unwrap();
         assert_eq!((read.rows, read.columns, read.column_order), (3, 2, true));
-        assert_eq!(read.number, Number { kind: b'f', bytes: 8, big_endian: false });
+        assert_eq!(read.number.bytes, 8);
         assert_eq!(read.offset, 10 + 61);
         let vector = header("{'descr': '|i1', 'fortran_order': False, 'shape': (7,), }").unwrap();
         assert_eq!((vector.rows, vector.columns), (7, 1));
@@ -167,12 +156,17 @@ mod tests {
 
     #[test]
     fn numbers_of_every_kind_are_decoded() {
-        let number = |kind, bytes, big_endian| Number { kind, bytes, big_endian };
-        assert_eq!(number(b'f', 4, false).decode(&1.5f32.to_le_bytes()), 1.5);
-        assert_eq!(number(b'f', 8, true).decode(&(-0.1f64).to_be_bytes()), -0.1);
-        assert_eq!(number(b'i', 2, true).decode(&(-300i16).to_be_bytes()), -300.0);
-        assert_eq!(number(b'i', 1, false).decode(&[0xff]), -1.0);
-        assert_eq!(number(b'u', 1, false).decode(&[0xff]), 255.0);
-        assert_eq!(number(b'i', 8, false).decode(&i64::MIN.to_le_bytes()), i64::MIN as f64);
+        let decoded = |name, bytes: &[u8]| {
+            let number = Number::parse(name).unwrap();
+            assert_eq!(number.bytes, bytes.len(), "{name}");
+            (number.decode)(bytes)
+        };
+        assert_eq!(decoded("<f4", &1.5f32.to_le_bytes()), 1.5);
+        assert_eq!(decoded(">f8", &(-0.1f64).to_be_bytes()), -0.1);
+        assert_eq!(decoded(">i2", &(-300i16).to_be_bytes()), -300.0);
+        assert_eq!(decoded("|i1", &[0xff]), -1.0);
+        assert_eq!(decoded("|u1", &[0xff]), 255.0);
+        assert_eq!(decoded("|b1", &[1]), 1.0);
+        assert_eq!(decoded("<i8", &i64::MIN.to_le_bytes()), i64::MIN as f64);
     }
 }

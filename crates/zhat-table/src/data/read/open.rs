@@ -1,6 +1,7 @@
 //! A file opened for reading, decompressed on the way if its first bytes say so.
 
 use std::cell::Cell;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ const HEAD: u64 = 1 << 20;
 /// No xz stream needs more to be unpacked (the strongest preset needs 65 MiB), unless it is made to do harm.
 const XZ_MEMORY_KIB: u32 = 1 << 20;
 
-/// The compressions that are undone, with the ending and the first bytes of each.
+/// The compressions that are undone, with the name, the ending and the first bytes of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compression {
     None,
@@ -25,24 +26,12 @@ pub(super) enum Compression {
     Bzip2,
 }
 
-const COMPRESSIONS: [(Compression, &str, &[u8]); 4] = [
-    (Compression::Gzip, "gz", b"\x1f\x8b"),
-    (Compression::Xz, "xz", b"\xfd7zXZ\0"),
-    (Compression::Zstd, "zst", b"\x28\xb5\x2f\xfd"),
-    (Compression::Bzip2, "bz2", b"BZh"),
+const COMPRESSIONS: [(Compression, &str, &str, &[u8]); 4] = [
+    (Compression::Gzip, "gzip", "gz", b"\x1f\x8b"),
+    (Compression::Xz, "xz", "xz", b"\xfd7zXZ\0"),
+    (Compression::Zstd, "zstd", "zst", b"\x28\xb5\x2f\xfd"),
+    (Compression::Bzip2, "bzip2", "bz2", b"BZh"),
 ];
-
-impl Compression {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Compression::None => "file's",
-            Compression::Gzip => "gzip",
-            Compression::Xz => "xz",
-            Compression::Zstd => "zstd",
-            Compression::Bzip2 => "bzip2",
-        }
-    }
-}
 
 /// A file that is there, is not empty, and whose compression is known.
 pub(super) struct Opened {
@@ -66,17 +55,14 @@ impl Opened {
         if magic.is_empty() {
             return Err(Error::Empty { file: path.into() });
         }
-        let is = |&&(_, _, first): &&(Compression, &str, &[u8])| magic.starts_with(first);
-        let compression = COMPRESSIONS
-            .iter()
-            .find(is)
-            .map_or(Compression::None, |&(compression, ..)| compression);
+        let found = COMPRESSIONS.iter().find(|(.., first)| magic.starts_with(first));
+        let compression = found.map_or(Compression::None, |row| row.0);
         let ending = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
-        if let Some(&(promised, ..)) = COMPRESSIONS.iter().find(|(_, e, _)| *e == ending)
+        if let Some(&(promised, expected, ..)) = COMPRESSIONS.iter().find(|row| row.2 == ending)
             && promised != compression
         {
             let found = first_bytes(&magic);
-            return Err(Error::WrongMagic { file: path.into(), expected: promised.name(), found });
+            return Err(Error::WrongMagic { file: path.into(), expected, found });
         }
         let mut opened =
             Self { path: path.into(), compression, length, head: Vec::new(), read: Rc::default() };
@@ -85,7 +71,7 @@ impl Opened {
             .stream()?
             .take(HEAD)
             .read_to_end(&mut head)
-            .map_err(|error| opened.damaged(0, &error))?;
+            .map_err(|error| opened.damaged(0, error))?;
         if head.is_empty() {
             return Err(Error::Empty { file: path.into() });
         }
@@ -124,8 +110,9 @@ impl Opened {
     }
 
     /// The error for a stream that breaks off or does not decompress.
-    pub(super) fn damaged(&self, rows: usize, error: &io::Error) -> Error {
-        let what = self.compression.name();
+    pub(super) fn damaged(&self, rows: usize, error: impl Display) -> Error {
+        let row = COMPRESSIONS.iter().find(|row| row.0 == self.compression);
+        let what = row.map_or("file's", |row| row.1);
         Error::Damaged { file: self.path.clone(), what, rows, detail: error.to_string() }
     }
 

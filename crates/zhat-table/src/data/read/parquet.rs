@@ -27,9 +27,8 @@ pub(super) fn read<'a>(
     options: &ReadOptions,
     target: Target<'a>,
 ) -> Result<Gather<'a>> {
-    catch_unwind(AssertUnwindSafe(|| read_sound(&opened, options, target))).unwrap_or_else(|_| {
-        Err(opened.damaged(0, &std::io::Error::other("a page contradicts the file's own index")))
-    })
+    catch_unwind(AssertUnwindSafe(|| read_sound(&opened, options, target)))
+        .unwrap_or_else(|_| Err(opened.damaged(0, "a page contradicts the file's own index")))
 }
 
 fn read_sound<'a>(
@@ -47,12 +46,9 @@ fn read_sound<'a>(
     if !opened.head.starts_with(b"PAR1") {
         return Err(opened.wrong_magic("a Parquet file"));
     }
-    let damaged = |rows: usize, error: ParquetError| {
-        opened.damaged(rows, &std::io::Error::other(error.to_string()))
-    };
     let file = File::open(&opened.path)
         .map_err(|source| Error::Unreadable { file: opened.path.clone(), source })?;
-    let reader = SerializedFileReader::new(file).map_err(|error| damaged(0, error))?;
+    let reader = SerializedFileReader::new(file).map_err(|error| opened.damaged(0, error))?;
     let metadata = reader.metadata().file_metadata();
     let columns = metadata.schema_descr().columns();
     let names: Vec<String> = columns.iter().map(|column| column.path().string()).collect();
@@ -61,7 +57,12 @@ fn read_sound<'a>(
     if let Some(column) = gather.columns.iter().find(|column| kinds[column.index].is_none()) {
         let numeric: Vec<usize> = (0..kinds.len()).filter(|&i| kinds[i].is_some()).collect();
         return Err(Error::NotNumeric {
-            place: place(opened, 1, Some((column.index, &column.name))),
+            place: Place {
+                file: opened.path.clone(),
+                unit: Unit::Row,
+                number: 1,
+                column: Some((column.index + 1, column.name.clone())),
+            },
             cell: described(&columns[column.index]),
             advice: if numeric.is_empty() {
                 "No column of the file is numeric.".into()
@@ -72,17 +73,17 @@ fn read_sound<'a>(
     }
     gather.expect_rows(usize::try_from(metadata.num_rows()).unwrap_or(0));
     for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group).map_err(|error| damaged(gather.seen(), error))?;
+        let group =
+            reader.get_row_group(group).map_err(|error| opened.damaged(gather.seen(), error))?;
         let mut readers = Vec::new();
         for column in &gather.columns {
             readers.push(Numbers {
                 reader: group
                     .get_column_reader(column.index)
-                    .map_err(|error| damaged(gather.seen(), error))?,
+                    .map_err(|error| opened.damaged(gather.seen(), error))?,
                 kind: kinds[column.index].unwrap_or(Kind::Plain),
                 full_level: columns[column.index].max_def_level(),
                 values: Vec::new(),
-                levels: Vec::new(),
             });
         }
         if batches(opened, &mut readers, &mut gather)? == Flow::Full {
@@ -97,14 +98,11 @@ fn batches(opened: &Opened, readers: &mut [Numbers], gather: &mut Gather<'_>) ->
     let mut cells = vec![0.0; readers.len()];
     loop {
         for numbers in readers.iter_mut() {
-            numbers.next().map_err(|error| {
-                opened.damaged(gather.seen(), &std::io::Error::other(error.to_string()))
-            })?;
+            numbers.next().map_err(|error| opened.damaged(gather.seen(), error))?;
         }
         let now = readers[0].values.len();
         if readers.iter().any(|numbers| numbers.values.len() != now) {
-            let error = std::io::Error::other("its columns have different lengths");
-            return Err(opened.damaged(gather.seen() + now, &error));
+            return Err(opened.damaged(gather.seen() + now, "its columns have different lengths"));
         }
         if now == 0 {
             return Ok(Flow::More);
@@ -113,13 +111,7 @@ fn batches(opened: &Opened, readers: &mut [Numbers], gather: &mut Gather<'_>) ->
             for (cell, numbers) in cells.iter_mut().zip(readers.iter()) {
                 *cell = numbers.values[row];
             }
-            let flow = gather.push(&cells).map_err(|refusal| {
-                let column = &gather.columns[refusal.column];
-                let number = gather.seen() as u64 + 1;
-                let place = place(opened, number, Some((column.index, &column.name)));
-                refusal.at(place, cells[refusal.column].to_string())
-            })?;
-            if flow == Flow::Full {
+            if gather.push_row(&opened.path, &cells)? == Flow::Full {
                 return Ok(Flow::Full);
             }
         }
@@ -174,69 +166,47 @@ struct Numbers {
     /// The level that says that a value is there; 0 if it always is.
     full_level: i16,
     values: Vec<f64>,
-    levels: Vec<i16>,
 }
 
 impl Numbers {
     fn next(&mut self) -> std::result::Result<(), ParquetError> {
-        let batch = Batch {
-            full_level: self.full_level,
-            levels: &mut self.levels,
-            values: &mut self.values,
-        };
-        let kind = self.kind;
-        let scaled = move |number: f64| match kind {
+        let (level, kind) = (self.full_level, self.kind);
+        let unsigned = kind == Kind::Unsigned;
+        let scaled = |number: f64| match kind {
             Kind::Decimal(scale) => number / scale,
             _ => number,
         };
-        match &mut self.reader {
-            ColumnReader::BoolColumnReader(r) => batch.fill(r, |v| f64::from(u8::from(v))),
-            ColumnReader::Int32ColumnReader(r) if kind == Kind::Unsigned => {
-                batch.fill(r, |v| f64::from(v as u32))
+        self.values = match &mut self.reader {
+            ColumnReader::BoolColumnReader(r) => batch(r, level, |v| f64::from(u8::from(v))),
+            ColumnReader::Int32ColumnReader(r) if unsigned => {
+                batch(r, level, |v| f64::from(v as u32))
             }
-            ColumnReader::Int32ColumnReader(r) => batch.fill(r, |v| scaled(f64::from(v))),
-            ColumnReader::Int64ColumnReader(r) if kind == Kind::Unsigned => {
-                batch.fill(r, |v| v as u64 as f64)
-            }
-            ColumnReader::Int64ColumnReader(r) => batch.fill(r, |v| scaled(v as f64)),
-            ColumnReader::FloatColumnReader(r) => batch.fill(r, f64::from),
-            ColumnReader::DoubleColumnReader(r) => batch.fill(r, |v| v),
+            ColumnReader::Int32ColumnReader(r) => batch(r, level, |v| scaled(f64::from(v))),
+            ColumnReader::Int64ColumnReader(r) if unsigned => batch(r, level, |v| v as u64 as f64),
+            ColumnReader::Int64ColumnReader(r) => batch(r, level, |v| scaled(v as f64)),
+            ColumnReader::FloatColumnReader(r) => batch(r, level, f64::from),
+            ColumnReader::DoubleColumnReader(r) => batch(r, level, |v| v),
             _ => Err(ParquetError::General("the column is not numeric".into())),
-        }
-    }
-}
-
-/// Where a batch of one column goes.
-struct Batch<'a> {
-    full_level: i16,
-    levels: &'a mut Vec<i16>,
-    values: &'a mut Vec<f64>,
-}
-
-impl Batch<'_> {
-    fn fill<T: DataType>(
-        self,
-        reader: &mut ColumnReaderImpl<T>,
-        number: impl Fn(T::T) -> f64,
-    ) -> std::result::Result<(), ParquetError> {
-        self.levels.clear();
-        self.values.clear();
-        let mut stored = Vec::with_capacity(BATCH);
-        reader.read_records(BATCH, Some(&mut *self.levels), None, &mut stored)?;
-        let mut stored = stored.into_iter();
-        if self.full_level == 0 {
-            self.values.extend(stored.map(number));
-            return Ok(());
-        }
-        for &level in self.levels.iter() {
-            let value = if level == self.full_level { stored.next() } else { None };
-            self.values.push(value.map_or(f64::NAN, &number));
-        }
+        }?;
         Ok(())
     }
 }
 
-fn place(opened: &Opened, number: u64, column: Option<(usize, &String)>) -> Place {
-    let column = column.map(|(index, name)| (index + 1, name.clone()));
-    Place { file: opened.path.clone(), unit: Unit::Row, number, column }
+/// The next values of a column.
+fn batch<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    full_level: i16,
+    number: impl Fn(T::T) -> f64,
+) -> std::result::Result<Vec<f64>, ParquetError> {
+    let (mut stored, mut levels) = (Vec::with_capacity(BATCH), Vec::new());
+    reader.read_records(BATCH, Some(&mut levels), None, &mut stored)?;
+    let mut stored = stored.into_iter().map(number);
+    if full_level == 0 {
+        return Ok(stored.collect());
+    }
+    let mut value = |&level: &i16| match level == full_level {
+        true => stored.next().unwrap_or(f64::NAN),
+        false => f64::NAN,
+    };
+    Ok(levels.iter().map(&mut value).collect())
 }

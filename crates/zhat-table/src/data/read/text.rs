@@ -144,8 +144,8 @@ impl File<'_> {
 
     fn broken(&self, rows: usize, error: csv::Error) -> Error {
         match error.into_kind() {
-            csv::ErrorKind::Io(error) => self.opened.damaged(rows, &error),
-            other => self.opened.damaged(rows, &std::io::Error::other(format!("{other:?}"))),
+            csv::ErrorKind::Io(error) => self.opened.damaged(rows, error),
+            other => self.opened.damaged(rows, format!("{other:?}")),
         }
     }
 
@@ -162,7 +162,7 @@ impl File<'_> {
                     ' ' => Box::new(Spaces::new(stream)),
                     _ => stream,
                 };
-                line_at(stream, byte).map_err(|error| self.opened.damaged(0, &error))
+                line_at(stream, byte).map_err(|error| self.opened.damaged(0, error))
             })
             .unwrap_or_else(|_| position.map_or(1, csv::Position::line));
         Place {

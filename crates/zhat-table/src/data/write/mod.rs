@@ -4,11 +4,10 @@ mod csv;
 mod npy;
 mod parquet;
 
-use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use zhat_report::export::{PendingFile, replace_file};
+use zhat_report::export::PendingFile;
 
 use super::error::{Error, Result};
 use super::options::Format;
@@ -69,18 +68,15 @@ impl TableWriter {
         let unwritable = |source| Error::Unwritable { file: path.into(), source };
         let (pending, file) = PendingFile::create(path).map_err(unwritable)?;
         let writer = BufWriter::with_capacity(1 << 16, file);
-        let format: Box<dyn RowFormat> = match format {
-            Format::Csv => {
-                let delimiter = if ending == "tsv" || ending == "tab" { b'\t' } else { b',' };
-                Box::new(csv::Rows::new(writer, columns, delimiter, precision).map_err(unwritable)?)
-            }
-            Format::Npy => {
-                Box::new(npy::Rows::new(writer, columns.len(), precision).map_err(unwritable)?)
-            }
-            Format::Parquet => {
-                Box::new(parquet::Rows::new(writer, columns, precision).map_err(unwritable)?)
-            }
+        let begin = || -> io::Result<Box<dyn RowFormat>> {
+            let delimiter = if ending == "tsv" || ending == "tab" { b'\t' } else { b',' };
+            Ok(match format {
+                Format::Csv => Box::new(csv::Rows::new(writer, columns, delimiter, precision)?),
+                Format::Npy => Box::new(npy::Rows::new(writer, columns.len(), precision)?),
+                Format::Parquet => Box::new(parquet::Rows::new(writer, columns, precision)?),
+            })
         };
+        let format = begin().map_err(unwritable)?;
         Ok(Self { columns: columns.len(), path: path.into(), format, pending: Some(pending) })
     }
 
@@ -111,14 +107,6 @@ impl TableWriter {
         });
         written.map_err(|source| Error::Unwritable { file: path, source })
     }
-}
-
-/// Writes a file whole or not at all (see [`replace_file`]).
-pub fn write_atomically(
-    path: &Path,
-    contents: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> Result<()> {
-    replace_file(path, contents).map_err(|source| Error::Unwritable { file: path.into(), source })
 }
 
 fn unknown(path: &Path, detail: &str) -> Error {

@@ -1,15 +1,17 @@
-//! A mixture of Gaussians with full covariances: draws, log-density, and the mean given some coordinates.
+//! Gaussians with weights and full covariances: draws, log-density, and the mean given some coordinates.
 
 use std::f64::consts::PI;
 
 use rand::Rng;
+use zhat::weights::log_sum_exp;
 
-use super::{log_sum_exp, normal, uniform};
+use super::{Builtin, Entropy, normal, uniform};
 
 /// A weighted Gaussian.
 #[derive(Debug, Clone)]
-pub struct Component {
-    weight: f64,
+pub(super) struct Component {
+    /// Normalised once it is part of a mixture.
+    pub(super) weight: f64,
     mean: Vec<f64>,
     covariance: Vec<f64>,
     /// Lower Cholesky factor of the covariance.
@@ -21,24 +23,9 @@ impl Component {
     ///
     /// # Panics
     /// If the covariance (row after row) has another size than the mean or is not positive definite.
-    pub fn new(weight: f64, mean: Vec<f64>, covariance: Vec<f64>) -> Self {
+    pub(super) fn new(weight: f64, mean: Vec<f64>, covariance: Vec<f64>) -> Self {
         let factor = cholesky(&covariance, mean.len()).expect("a covariance is positive definite");
         Self { weight, mean, covariance, factor }
-    }
-
-    /// Its weight, normalised once it is part of a mixture.
-    pub fn weight(&self) -> f64 {
-        self.weight
-    }
-
-    /// Its mean.
-    pub fn mean(&self) -> &[f64] {
-        &self.mean
-    }
-
-    /// Its covariance, row after row.
-    pub fn covariance(&self) -> &[f64] {
-        &self.covariance
     }
 
     /// A draw, given as many standard normal numbers as there are dimensions.
@@ -61,37 +48,48 @@ impl Component {
     }
 }
 
-/// Gaussians whose weights sum to 1.
+/// A set of Gaussians whose weights sum to 1.
 #[derive(Debug, Clone)]
-pub struct GaussianMixture {
-    components: Vec<Component>,
+pub(super) struct Gaussians {
+    name: String,
+    description: String,
+    pub(super) components: Vec<Component>,
+    entropy: fn(&Gaussians) -> Entropy,
 }
 
-impl GaussianMixture {
+impl Gaussians {
     /// A mixture; the weights are normalised.
-    ///
-    /// # Panics
-    /// If there are no components, or their dimensions differ.
-    pub fn new(mut components: Vec<Component>) -> Self {
-        let dimension = components.first().expect("a mixture has components").mean.len();
-        assert!(components.iter().all(|component| component.mean.len() == dimension));
+    pub(super) fn new(
+        name: String,
+        description: String,
+        mut components: Vec<Component>,
+        entropy: fn(&Gaussians) -> Entropy,
+    ) -> Self {
         let total: f64 = components.iter().map(|component| component.weight).sum();
         components.iter_mut().for_each(|component| component.weight /= total);
-        Self { components }
+        Self { name, description, components, entropy }
     }
 
-    /// Its components.
-    pub fn components(&self) -> &[Component] {
-        &self.components
+    /// Log of weight times density, for every component.
+    pub(super) fn log_terms(&self, row: &[f64]) -> Vec<f64> {
+        self.components.iter().map(|component| component.log_term(row)).collect()
+    }
+}
+
+impl Builtin for Gaussians {
+    fn name(&self) -> String {
+        self.name.clone()
     }
 
-    /// Number of coordinates.
-    pub fn dimension(&self) -> usize {
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn dimension(&self) -> usize {
         self.components[0].mean.len()
     }
 
-    /// Independent draws, row after row.
-    pub fn sample(&self, rows: usize, rng: &mut dyn Rng) -> Vec<f64> {
+    fn sample(&self, rows: usize, rng: &mut dyn Rng) -> Vec<f64> {
         let mut values = Vec::with_capacity(rows * self.dimension());
         for _ in 0..rows {
             let mut left = uniform(rng);
@@ -107,21 +105,15 @@ impl GaussianMixture {
         values
     }
 
-    /// Log-density of one row.
-    pub fn log_density(&self, row: &[f64]) -> f64 {
-        log_sum_exp(self.log_terms(row).into_iter())
+    fn log_density(&self, row: &[f64]) -> f64 {
+        log_sum_exp(&self.log_terms(row))
     }
 
-    /// Log of weight times density, for every component.
-    pub(super) fn log_terms(&self, row: &[f64]) -> Vec<f64> {
-        self.components.iter().map(|component| component.log_term(row)).collect()
+    fn entropy(&self) -> Entropy {
+        (self.entropy)(self)
     }
 
-    /// The mean of every coordinate given those that are observed, which are returned as they are.
-    ///
-    /// # Panics
-    /// If there are not as many entries as dimensions.
-    pub fn conditional_mean(&self, observed: &[Option<f64>]) -> Vec<f64> {
+    fn conditional_mean(&self, observed: &[Option<f64>]) -> Option<Vec<f64>> {
         let dimension = self.dimension();
         assert_eq!(observed.len(), dimension, "one entry per coordinate");
         let given: Vec<usize> = (0..dimension).filter(|&i| observed[i].is_some()).collect();
@@ -144,7 +136,7 @@ impl GaussianMixture {
             };
             means.push((0..dimension).map(mean).collect::<Vec<f64>>());
         }
-        let total = log_sum_exp(log_weights.iter().copied());
+        let total = log_sum_exp(&log_weights);
         let mut result = vec![0.0; dimension];
         for (log_weight, mean) in log_weights.iter().zip(&means) {
             let weight = (log_weight - total).exp();
@@ -153,7 +145,7 @@ impl GaussianMixture {
         for (value, given) in result.iter_mut().zip(observed) {
             *value = given.unwrap_or(*value);
         }
-        result
+        Some(result)
     }
 }
 
