@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use zhat::criterion::Method;
+use zhat::watch::Watch;
 use zhat_report::figure::{Colour, Figure, Panel, Scale, Series};
 use zhat_report::page::Page;
 use zhat_report::{Align, Table, export};
@@ -98,7 +99,7 @@ pub fn compare(
     base: &FitConfig,
     options: &CompareOptions,
     out: &Path,
-    stop: &AtomicBool,
+    watch: &Arc<Watch>,
     observer: &mut dyn FnMut(&str, &Event),
 ) -> Result<Option<Comparison>> {
     validate(options)?;
@@ -116,10 +117,10 @@ pub fn compare(
         for (&criterion, cells) in options.criteria.iter().zip(&mut cells) {
             let name = format!("{}-{}", criterion.name(), repeat + 1);
             let mut config = config.clone();
-            config.training.criterion = criterion;
+            config.step.criterion = criterion;
             let directory = out.join(&name);
             let mut tell = |event: &Event| observer(&name, event);
-            match cell(config, &data, options, directory, stop, &mut tell)? {
+            match cell(config, &data, options, directory, watch, &mut tell)? {
                 Some(cell) => cells.push(cell),
                 None => return Ok(None),
             }
@@ -162,27 +163,27 @@ fn cell(
     data: &Prepared,
     options: &CompareOptions,
     directory: PathBuf,
-    stop: &AtomicBool,
+    watch: &Arc<Watch>,
     observer: &mut dyn FnMut(&Event),
 ) -> Result<Option<Cell>> {
     let known = RunDirectory::open(&directory).ok();
     if known.is_some() && !options.resume {
         return Err(TableError::RunExists { path: directory });
     }
-    let share = config.training.warm_up as f64 / config.training.steps as f64;
+    let share = config.step.warm_up as f64 / config.training.num_steps as f64;
     let steps = match (options.budget, &known) {
         (Budget::Steps(steps), _) => steps,
         // What was timed at the start counts: another timing would make another run.
-        (Budget::Seconds(_), Some(run)) => FitConfig::read(&run.config())?.training.steps,
+        (Budget::Seconds(_), Some(run)) => FitConfig::read(&run.config())?.training.num_steps,
         (Budget::Seconds(seconds), None) => {
             let mut timer = StepTimer::new(&config, data, options.threads)?;
             for _ in 0..StepTimer::ROUNDS {
-                timer.round(data)?;
+                timer.round()?;
             }
             timer.medians().steps_within(seconds, share)
         }
     };
-    config.training.scale_to(steps);
+    config.scale_to(steps);
     let mut session = match &known {
         None => Session::start(config, data.clone(), &directory, options.threads)?,
         Some(run) => {
@@ -196,10 +197,10 @@ fn cell(
             if let Some(report) = read_report(run) {
                 return read_cell(directory, report, data, options.threads).map(Some);
             }
-            Session::resume(data.clone(), &directory, options.threads)?.0
+            Session::resume(config, data.clone(), &directory, options.threads)?.0
         }
     };
-    match session.run(None, stop, &mut |event: &Event| observer(event))? {
+    match session.run(None, watch, &mut |event: &Event| observer(event))? {
         Some(report) => read_cell(directory, report, data, options.threads).map(Some),
         None => Ok(None),
     }
@@ -307,7 +308,7 @@ fn figure(cells: &[Vec<Cell>]) -> Result<Figure> {
 }
 
 fn warm_up(run: &RunDirectory) -> u64 {
-    FitConfig::read(&run.config()).map_or(0, |config| config.training.warm_up)
+    FitConfig::read(&run.config()).map_or(0, |config| config.step.warm_up)
 }
 
 impl Comparison {

@@ -86,20 +86,6 @@ pub enum TableError {
         /// Hash of the data given.
         found: String,
     },
-
-    /// Training diverged again and again.
-    #[error(
-        "training diverged {tries} times ({reason}), the last time at step {step}, and was given up. The last good model is kept. \
-         Try a lower --set training.learning-rate, a smaller --set training.max-gradient-norm, or --criterion smc-rnce."
-    )]
-    Diverged {
-        /// How often.
-        tries: u32,
-        /// At which step, the last time.
-        step: u64,
-        /// What was seen.
-        reason: String,
-    },
 }
 
 impl TableError {
@@ -113,7 +99,10 @@ impl TableError {
 
     /// Whether the user can mend it by another input or setting.
     pub fn is_input(&self) -> bool {
-        let stopped = matches!(self, TableError::Zhat(zhat::Error::Stopped));
-        !stopped && !matches!(self, TableError::Diverged { .. } | TableError::Report(_))
+        let failed = matches!(
+            self,
+            TableError::Zhat(zhat::Error::Stopped | zhat::Error::Diverged { .. })
+        );
+        !failed && !matches!(self, TableError::Report(_))
     }
 }

@@ -5,11 +5,9 @@ use std::path::Path;
 use zhat::rng::Streams;
 
 use crate::data::benchmark::PreparedSet;
-use crate::data::{
-    Dequantise, Header, Missing, Order, ReadOptions, Source, SplitOptions, Standardiser, split,
-};
+use crate::data::{Dequantise, Source, Standardiser, split};
 use crate::error::{Result, TableError};
-use crate::fit::{DataConfig, FitConfig, SplitKind};
+use crate::fit::{DataConfig, FitConfig};
 use crate::fitted::mean_log_density;
 
 /// The data of a fit, standardised, row after row.
@@ -23,6 +21,8 @@ pub struct Prepared {
     pub validation: Vec<f32>,
     /// Test part.
     pub test: Vec<f32>,
+    /// Rows of the three parts.
+    pub rows: [usize; 3],
     /// How the columns were standardised, with the training part's statistics.
     pub standardiser: Standardiser,
     /// Hash of the rows as they were read.
@@ -41,42 +41,18 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
     }
     let streams = Streams::new(config.seed);
     let source = Source::parse(&data.source)?;
-    let options = ReadOptions {
-        columns: data.columns.clone(),
-        delimiter: data.delimiter,
-        header: match data.header {
-            None => Header::Detect,
-            Some(true) => Header::Yes,
-            Some(false) => Header::No,
-        },
-        missing: if data.drop_missing { Missing::Drop } else { Missing::Refuse },
-        format: data.format,
-        max_rows: match source {
-            Source::Builtin(_) => Some(data.rows),
-            Source::File(_) => data.max_rows,
-        },
-        ..ReadOptions::default()
-    };
     let noise: Vec<Dequantise> = data
         .dequantise
         .iter()
         .map(|(column, step)| Dequantise { column: column.clone(), step: *step })
         .collect();
-    let loaded = source.load_dequantised(&options, &noise, &mut streams.stream("data", 0, 0))?;
+    let loaded = source.load_dequantised(&data.read, &noise, &mut streams.stream("data", 0, 0))?;
     let mut notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     if loaded.dropped_rows > 0 {
         notes.push(format!("{} rows with missing cells were left out", loaded.dropped_rows));
     }
-    let shares = SplitOptions {
-        validation: data.validation,
-        test: data.test,
-        order: match data.split {
-            SplitKind::Random => Order::Random,
-            SplitKind::Last => Order::Last,
-        },
-    };
     let (hash, columns) = (loaded.table.hash(), loaded.table.columns().to_vec());
-    let parts = split(&loaded.table, &shares, &mut streams.stream("split", 0, 0))?;
+    let parts = split(&loaded.table, &data.split, &mut streams.stream("split", 0, 0))?;
     let truth_of_test =
         loaded.truth.map(|truth| mean_log_density(&*truth, parts.test.values(), columns.len()));
     let standardiser = match data.standardise {
@@ -88,8 +64,10 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
         standardiser.apply(&mut values);
         values
     };
+    let rows = [&parts.train, &parts.validation, &parts.test].map(|part| part.rows());
     Ok(Prepared {
         columns,
+        rows,
         train: standardised(parts.train),
         validation: standardised(parts.validation),
         test: standardised(parts.test),
@@ -104,9 +82,9 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
 /// those that are published for the benchmark sets.
 fn prepared_set(data: &DataConfig) -> Result<Prepared> {
     let given = [
-        ("data.columns", !data.columns.is_empty()),
+        ("data.read.columns", !data.read.columns.is_empty()),
         ("data.dequantise", !data.dequantise.is_empty()),
-        ("data.max-rows", data.max_rows.is_some()),
+        ("data.read.max-rows", data.read.max_rows.is_some()),
     ];
     if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
         let reason = format!("{name} does not go with a set that is prepared already");
@@ -116,6 +94,7 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
     Ok(Prepared {
         standardiser: Standardiser::identity(meta.columns.len()),
         columns: meta.columns,
+        rows: meta.rows,
         train: split.train.into_values(),
         validation: split.validation.into_values(),
         test: split.test.into_values(),

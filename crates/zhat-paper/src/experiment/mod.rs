@@ -10,7 +10,6 @@ mod report;
 pub mod ring;
 pub mod table1;
 
-pub use repetitions::Monitor;
 pub use report::{NamedFigure, Report};
 
 use serde::{Deserialize, Serialize};

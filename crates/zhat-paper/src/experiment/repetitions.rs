@@ -2,30 +2,16 @@
 
 use burn::module::Module;
 use rayon::prelude::*;
-use zhat::Result;
-use zhat::criterion::Criterion;
 use zhat::rng::Streams;
-use zhat::train::{DataSource, StepReport, Trainer};
-
-/// Someone who watches an experiment from outside, and may end it early.
-pub trait Monitor: Sync {
-    /// Asked between training steps; after `true`, repetitions that are not finished are given up.
-    fn stopped(&self) -> bool {
-        false
-    }
-
-    /// Told whenever a repetition is finished.
-    fn finished(&self) {}
-}
-
-/// Nobody watches.
-impl Monitor for () {}
+use zhat::train::{DataSource, Event, Trainer, TrainingStep};
+use zhat::watch::Watch;
+use zhat::{Error, Result};
 
 /// Runs all repetitions, and gives those that were finished in their order. One that is stopped gives `None`.
 pub(super) fn repeat<T: Send>(
     runs: usize,
     seed: u64,
-    monitor: &impl Monitor,
+    watch: &Watch,
     run: impl Fn(&Streams) -> Result<Option<T>> + Sync,
 ) -> Result<Vec<T>> {
     let streams = Streams::new(seed);
@@ -34,12 +20,12 @@ pub(super) fn repeat<T: Send>(
         // One at a time, so that no thread is left with a pile at the end.
         .with_max_len(1)
         .map(|repetition| {
-            if monitor.stopped() {
+            if watch.is_stopped() {
                 return Ok(None);
             }
             let result = run(&streams.derive("repetition", repetition as u64))?;
             if result.is_some() {
-                monitor.finished();
+                watch.advance(1);
             }
             Ok(result)
         })
@@ -50,24 +36,31 @@ pub(super) fn repeat<T: Send>(
 /// Trains, and measures `K` numbers after every step: `K` curves of `num_steps` values, or `None` if it was stopped.
 ///
 /// A run that diverges is not a broken experiment: its values are not a number from there on.
-pub(super) fn trace<M: Module, C: Criterion<M>, const K: usize>(
-    trainer: &mut Trainer<M, C>,
+pub(super) fn trace<M: Module, S: TrainingStep<M>, const K: usize>(
+    trainer: &mut Trainer<M, S>,
     data: &impl DataSource,
-    num_steps: usize,
-    monitor: &impl Monitor,
-    measure: impl Fn(&StepReport<M, C>) -> [f64; K],
+    watch: &Watch,
+    measure: impl Fn(&M, &S) -> [f64; K],
 ) -> Result<Option<[Vec<f64>; K]>> {
+    let num_steps = trainer.config().num_steps as usize;
     let mut curves = [(); K].map(|()| Vec::with_capacity(num_steps));
-    let mut observer = |report: &StepReport<M, C>| {
-        for (curve, value) in curves.iter_mut().zip(measure(report)) {
-            curve.push(value);
+    let until = Watch::default();
+    let ended = trainer.fit_watched(data, &until, &mut |event| {
+        if let Event::Step { model, training, .. } = event {
+            for (curve, value) in curves.iter_mut().zip(measure(model, training)) {
+                curve.push(value);
+            }
         }
-        !monitor.stopped()
-    };
-    match trainer.fit(data, &mut observer) {
-        Err(error) if !error.is_recoverable() => return Err(error),
-        Err(_) => curves.iter_mut().for_each(|curve| curve.resize(num_steps, f64::NAN)),
-        Ok(()) => (),
+        if watch.is_stopped() {
+            until.stop();
+        }
+        Ok(())
+    });
+    match ended {
+        Err(Error::Diverged { .. }) => {
+            curves.iter_mut().for_each(|curve| curve.resize(num_steps, f64::NAN));
+        }
+        ended => drop(ended?),
     }
     let finished = curves.iter().all(|curve| curve.len() == num_steps);
     Ok(finished.then_some(curves))

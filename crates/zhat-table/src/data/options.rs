@@ -8,7 +8,7 @@ use super::error::{Error, Result};
 
 /// How to read a table; the default works out everything from the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReadOptions {
     /// The format, where the file's name does not say it.
     pub format: Option<Format>,
@@ -27,6 +27,7 @@ pub struct ReadOptions {
     pub max_rows: Option<usize>,
     /// Names that the chosen columns get, in their order: those of a fitted model. Where no columns are chosen they are
     /// found by these names, or by position in a file that has no names.
+    #[serde(skip)]
     pub model_columns: Vec<String>,
 }
 

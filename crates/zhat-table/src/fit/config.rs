@@ -1,14 +1,15 @@
-//! The configuration of a fit: a preset, a TOML file on top of it, and single settings on top of that.
+//! The configuration of a fit: the default or a preset, a TOML file on top of it, and single settings on top of that.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use zhat::ar::{ArEbmConfig, ArStepConfig, NetworkSize, Preset};
+use zhat::ar::{ArEbmConfig, ArStepConfig};
 use zhat::criterion::Method;
+use zhat::train::{OptimiserConfig, Schedule, TrainingConfig};
 
-use crate::data::Format;
+use crate::data::{ReadOptions, SplitOptions};
 use crate::error::{Result, TableError};
 use crate::run::RunDirectory;
 
@@ -18,12 +19,18 @@ use crate::run::RunDirectory;
 pub struct FitConfig {
     /// Seed of everything random.
     pub seed: u64,
+    /// Steps from one line of `metrics.jsonl` to the next.
+    pub log_every: u64,
     /// Which data, and how they are read and split.
     pub data: DataConfig,
-    /// The networks.
-    pub model: ModelConfig,
-    /// The training.
+    /// The networks; the number of features comes with the data.
+    pub model: ArEbmConfig,
+    /// What a training step minimises, and how.
+    pub step: ArStepConfig,
+    /// How long, how fast and how carefully.
     pub training: TrainingConfig,
+    /// The validations on the way.
+    pub validation: ValidationConfig,
     /// The evaluation at the end.
     pub evaluation: EvaluationConfig,
 }
@@ -34,115 +41,27 @@ pub struct FitConfig {
 pub struct DataConfig {
     /// A file, or `builtin:NAME`.
     pub source: String,
-    /// Rows to draw of a built-in set.
-    pub rows: usize,
-    /// Columns to use, by name or position; all where there are none.
-    #[serde(default)]
-    pub columns: Vec<String>,
-    /// Delimiter of a text file; found out by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delimiter: Option<char>,
-    /// Whether a text file has a header; found out by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub header: Option<bool>,
-    /// Format of the file, where its name does not say it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub format: Option<Format>,
-    /// Read no more than this many rows of a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_rows: Option<usize>,
-    /// Leave out rows with missing cells instead of refusing them.
-    pub drop_missing: bool,
-    /// How the rows are split.
-    pub split: SplitKind,
-    /// Share of the rows for validation.
-    pub validation: f64,
-    /// Share of the rows for the test.
-    pub test: f64,
     /// Whether columns are standardised with the training part's mean and standard deviation.
     pub standardise: bool,
+    /// How a file is read.
+    #[serde(default)]
+    pub read: ReadOptions,
+    /// How the rows are split.
+    #[serde(default)]
+    pub split: SplitOptions,
     /// Columns with the step of the uniform noise that is added to them.
     #[serde(default)]
     pub dequantise: BTreeMap<String, f64>,
 }
 
-/// How rows are split into training, validation and test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SplitKind {
-    /// At random.
-    Random,
-    /// The last rows are the test, those before them the validation.
-    Last,
-}
-
-/// The networks; the number of features comes with the data.
+/// The validations on the way, of which the best model is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct ModelConfig {
-    /// Share of the units dropped inside each block while training.
-    pub dropout: f64,
-    /// Length of the context vector.
-    pub context: usize,
-    /// Components of the proposal's mixture.
-    pub mixture_components: usize,
-    /// What is added to the scales of the mixture.
-    pub minimum_scale: f64,
-    /// The energy network.
-    pub energy: NetworkSize,
-    /// The proposal network.
-    pub proposal: NetworkSize,
-}
-
-/// The training.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct TrainingConfig {
-    /// What is minimised after the warm-up.
-    pub criterion: Method,
-    /// Number of steps, warm-up included.
-    pub steps: u64,
-    /// First steps, in which the proposal alone is trained.
-    pub warm_up: u64,
-    /// Rows in a step.
-    pub batch: usize,
-    /// Negatives of each row, `J`.
-    pub negatives: usize,
-    /// Share of the negatives with a feature drawn uniformly from ±6 standard deviations instead of from the proposal.
-    #[serde(default)]
-    pub wide_share: f64,
-    /// Whether negatives with the same beginning share their dropout mask, which saves time and varies the masks less.
-    #[serde(default)]
-    pub share_masks: bool,
-    /// Learning rate of Adam at the start; it falls along a cosine to zero.
-    pub learning_rate: f64,
-    /// First steps, in which the learning rate stays as it is.
-    #[serde(default)]
-    pub hold: u64,
-    /// The gradient is scaled down to at most this norm.
-    pub max_gradient_norm: f64,
-    /// Steps from one line of `metrics.jsonl` to the next.
-    pub log_every: u64,
-    /// Steps from one validation to the next.
-    pub validation_every: u64,
+pub struct ValidationConfig {
     /// Rows of the validation part that are used; 0 for all.
-    pub validation_rows: usize,
+    pub rows: usize,
     /// Particles behind the `log Z` of a validation.
-    pub validation_particles: usize,
-    /// Steps from one checkpoint to the next.
-    pub checkpoint_every: u64,
-    /// Stop after so many validations without a better one; 0 for never.
-    pub patience: u32,
-}
-
-impl TrainingConfig {
-    /// Takes another number of steps; the warm-up and the time before the learning rate falls keep their shares.
-    pub fn scale_to(&mut self, steps: u64) {
-        let share = steps as f64 / self.steps as f64;
-        self.warm_up = (share * self.warm_up as f64) as u64;
-        self.hold = (share * self.hold as f64) as u64;
-        self.steps = steps;
-    }
+    pub particles: usize,
 }
 
 /// The evaluation at the end.
@@ -155,60 +74,56 @@ pub struct EvaluationConfig {
     pub estimates: usize,
 }
 
+/// What may be changed when a run is taken up again: how long it is, and what only looks at it.
+const MAY_CHANGE: [&str; 9] = [
+    "training.num-steps",
+    "training.hold",
+    "training.patience",
+    "training.max-rollbacks",
+    "training.validation-every",
+    "training.checkpoint-every",
+    "log-every",
+    "validation.",
+    "evaluation.",
+];
+
 impl FitConfig {
-    /// The settings of a preset for some data.
-    pub fn preset(preset: Preset, source: &str) -> Self {
-        let (model, training) = (preset.model(), preset.training());
-        let small = preset == Preset::Small;
+    /// The default: small networks, about a minute on two cores for a handful of columns.
+    pub fn new(source: &str) -> Self {
+        let training = TrainingConfig::new(4_000, 3e-3)
+            .with_batch_size(128)
+            .with_schedule(Schedule::Cosine)
+            .with_optimiser(OptimiserConfig::Adam)
+            .with_max_gradient_norm(10.0)
+            .with_every(200, 200);
         Self {
             seed: 0,
+            log_every: 20,
             data: DataConfig {
                 source: source.into(),
-                rows: 20_000,
-                columns: Vec::new(),
-                delimiter: None,
-                header: None,
-                format: None,
-                max_rows: None,
-                drop_missing: false,
-                split: SplitKind::Random,
-                validation: 0.1,
-                test: 0.1,
                 standardise: true,
+                read: ReadOptions::default(),
+                split: SplitOptions::default(),
                 dequantise: BTreeMap::new(),
             },
-            model: ModelConfig {
-                dropout: model.dropout,
-                context: model.context,
-                mixture_components: model.mixture_components,
-                minimum_scale: model.minimum_scale,
-                energy: model.energy,
-                proposal: model.proposal,
+            model: ArEbmConfig::small(),
+            step: ArStepConfig {
+                warm_up: 400,
+                wide_share: 0.1,
+                ..ArStepConfig::new(Method::SmcRnce)
             },
-            training: TrainingConfig {
-                criterion: Method::SmcRnce,
-                steps: training.iterations as u64,
-                warm_up: training.warm_up as u64,
-                batch: training.batch,
-                negatives: training.num_negatives,
-                // The presets of the paper's sets are the paper's, which has no wide negatives.
-                wide_share: if small { 0.1 } else { 0.0 },
-                share_masks: false,
-                learning_rate: training.learning_rate,
-                hold: 0,
-                max_gradient_norm: 10.0,
-                log_every: if small { 20 } else { 100 },
-                validation_every: if small { 200 } else { 1000 },
-                validation_rows: 2000,
-                validation_particles: 10_000,
-                checkpoint_every: if small { 200 } else { 1000 },
-                patience: 0,
-            },
-            evaluation: EvaluationConfig {
-                particles: if small { 20_000 } else { 200_000 },
-                estimates: 10,
-            },
+            training,
+            validation: ValidationConfig { rows: 2000, particles: 10_000 },
+            evaluation: EvaluationConfig { particles: 20_000, estimates: 10 },
         }
+    }
+
+    /// Takes another number of steps; the warm-up and the time before the learning rate falls keep their shares.
+    pub fn scale_to(&mut self, num_steps: u64) {
+        let share = num_steps as f64 / self.training.num_steps as f64;
+        self.step.warm_up = (share * self.step.warm_up as f64) as u64;
+        self.training.hold = (share * self.training.hold as f64) as u64;
+        self.training.num_steps = num_steps;
     }
 
     /// The same with a TOML text on top. Ranges are checked by [`validate`](Self::validate), when all is in place.
@@ -222,10 +137,9 @@ impl FitConfig {
 
     /// The same with one setting changed, given as `a.b=value`.
     pub fn with_setting(self, assignment: &str) -> Result<Self> {
-        let origin = format!("--set {assignment}");
         let (path, value) = assignment
             .split_once('=')
-            .ok_or_else(|| config(format!("{origin}: write it as section.name=value")))?;
+            .ok_or_else(|| config(format!("{assignment}: write it as section.name=value")))?;
         // What is no TOML value is meant as text.
         let value: Value = toml::from_str::<Table>(&format!("value = {value}"))
             .ok()
@@ -237,21 +151,12 @@ impl FitConfig {
         let Value::Table(nested) = nested else { unreachable!("a path has at least one part") };
         let mut base = self.to_table();
         merge(&mut base, nested);
-        Self::from_table(base, &origin)
+        Self::from_table(base, assignment)
     }
 
     /// The same with a TOML file on top.
     pub fn with_file(self, path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|source| TableError::io(path, source))?;
-        self.with_toml(&text, &path.display().to_string())
-    }
-
-    /// The same with noise on a column, given as `COLUMN=STEP`.
-    pub fn with_dequantise(mut self, assignment: &str) -> Result<Self> {
-        let wrong = || config(format!("--dequantise {assignment}: write it as COLUMN=STEP"));
-        let (column, step) = assignment.rsplit_once('=').ok_or_else(wrong)?;
-        self.data.dequantise.insert(column.to_owned(), step.parse().map_err(|_| wrong())?);
-        Ok(self)
+        self.with_toml(&read_text(path)?, &path.display().to_string())
     }
 
     /// Reads the resolved configuration of a run.
@@ -261,10 +166,10 @@ impl FitConfig {
 
     /// Reads a resolved configuration.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|source| TableError::io(path, source))?;
-        let table = toml::from_str(&text)
-            .map_err(|error| config(format!("{}: {error}", path.display())))?;
-        let config = Self::from_table(table, &path.display().to_string())?;
+        let origin = path.display().to_string();
+        let table = toml::from_str(&read_text(path)?)
+            .map_err(|error| config(format!("{origin}: {error}")))?;
+        let config = Self::from_table(table, &origin)?;
         config.validate()?;
         Ok(config)
     }
@@ -274,69 +179,59 @@ impl FitConfig {
         toml::to_string_pretty(self).expect("a configuration is plain data")
     }
 
-    /// The model's shape for a number of features.
-    pub fn shape(&self, features: usize) -> ArEbmConfig {
-        let model = self.model.clone();
-        ArEbmConfig {
-            features,
-            energy: model.energy,
-            proposal: model.proposal,
-            dropout: model.dropout,
-            context: model.context,
-            mixture_components: model.mixture_components,
-            minimum_scale: model.minimum_scale,
+    /// Every setting as `section.name` and its value, in order.
+    pub fn settings(&self) -> Vec<(String, Value)> {
+        let mut settings = Vec::new();
+        flatten("", Value::Table(self.to_table()), &mut settings);
+        settings
+    }
+
+    /// An error that names the first setting that a run cannot be taken up with, because it would be another run.
+    pub fn check_resumed(&self, stored: &FitConfig) -> Result<()> {
+        let (new, old) = (self.settings(), stored.settings());
+        let value = |settings: &[(String, Value)], name: &str| {
+            let found = settings.iter().find(|(known, _)| known == name);
+            found.map_or_else(|| "not set".into(), |(_, value)| value.to_string())
+        };
+        let changed = new.iter().chain(&old).find(|(name, _)| {
+            value(&new, name) != value(&old, name)
+                && !MAY_CHANGE.iter().any(|free| name.starts_with(free))
+        });
+        match changed {
+            Some((name, _)) => Err(config(format!(
+                "{name} is {} in this run and cannot become {} when it is taken up; start another run",
+                value(&old, name),
+                value(&new, name)
+            ))),
+            None => Ok(()),
         }
     }
 
-    /// The settings of a training step after the warm-up.
-    pub fn step(&self) -> ArStepConfig {
-        ArStepConfig {
-            num_negatives: self.training.negatives,
-            wide_share: self.training.wide_share,
-            share_masks: self.training.share_masks,
-            warm_up: self.training.warm_up,
-            ..ArStepConfig::new(self.training.criterion)
-        }
+    /// The model's shape for a number of features.
+    pub fn shape(&self, features: usize) -> ArEbmConfig {
+        ArEbmConfig { features, ..self.model.clone() }
     }
 
     /// Checks the ranges of the settings.
     pub fn validate(&self) -> Result<()> {
         self.shape(1).validate()?;
-        self.step().validate()?;
-        let training = &self.training;
-        let at_least_one = [
-            ("training.steps", training.steps as usize),
-            ("training.batch", training.batch),
-            ("training.log-every", training.log_every as usize),
-            ("training.validation-every", training.validation_every as usize),
-            ("training.checkpoint-every", training.checkpoint_every as usize),
-            ("training.validation-particles", training.validation_particles),
-            ("evaluation.particles", self.evaluation.particles),
-            ("data.rows", self.data.rows),
-        ];
-        for (name, value) in at_least_one {
-            if value == 0 {
-                return Err(config(format!("{name} is 0, but must be at least 1")));
-            }
-        }
-        if self.evaluation.estimates < 2 {
-            return Err(config("evaluation.estimates must be at least 2, for an error bar".into()));
-        }
-        for (name, value) in [("warm-up", training.warm_up), ("hold", training.hold)] {
-            if value > training.steps {
-                return Err(config(format!(
-                    "training.{name} is {value}, but must be at most training.steps, {}",
-                    training.steps
-                )));
-            }
-        }
-        for (name, value) in [
-            ("training.learning-rate", training.learning_rate),
-            ("training.max-gradient-norm", training.max_gradient_norm),
+        self.step.validate()?;
+        self.training.validate()?;
+        for (name, value, least) in [
+            ("log-every", self.log_every as usize, 1),
+            ("validation.particles", self.validation.particles, 1),
+            ("evaluation.particles", self.evaluation.particles, 1),
+            ("evaluation.estimates", self.evaluation.estimates, 2),
         ] {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(config(format!("{name} is {value}, but must be larger than zero")));
+            if value < least {
+                return Err(config(format!("{name} is {value}, but must be at least {least}")));
             }
+        }
+        if self.step.warm_up > self.training.num_steps {
+            return Err(config(format!(
+                "step.warm-up is {}, but must be at most training.num-steps, {}",
+                self.step.warm_up, self.training.num_steps
+            )));
         }
         Ok(())
     }
@@ -362,6 +257,20 @@ fn merge(base: &mut Table, over: Table) {
     }
 }
 
+fn flatten(prefix: &str, value: Value, settings: &mut Vec<(String, Value)>) {
+    let Value::Table(table) = value else {
+        return settings.push((prefix.to_owned(), value));
+    };
+    for (key, value) in table {
+        let name = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
+        flatten(&name, value, settings);
+    }
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|source| TableError::io(path, source))
+}
+
 fn config(reason: String) -> TableError {
     TableError::Config { reason: reason.trim_end().to_owned() }
 }
@@ -371,34 +280,53 @@ mod tests {
     use super::*;
 
     fn small() -> FitConfig {
-        FitConfig::preset(Preset::Small, "builtin:pinwheel")
+        FitConfig::new("builtin:pinwheel")
     }
 
     #[test]
     fn a_configuration_survives_being_written() {
-        for preset in Preset::ALL {
-            let config = FitConfig::preset(preset, "table.csv");
-            config.validate().unwrap();
-            let again = small().with_toml(&config.to_toml(), "test").unwrap();
-            assert_eq!(again, config);
-        }
+        small().validate().unwrap();
+        let mut config = FitConfig::new("table.csv");
+        (config.seed, config.model.context, config.step.num_negatives) = (7, 11, 3);
+        config.training.max_gradient_norm = None;
+        (config.data.read.columns, config.data.read.max_rows) = (vec!["a".into()], Some(9));
+        let again = FitConfig::from_table(toml::from_str(&config.to_toml()).unwrap(), "").unwrap();
+        assert_eq!(again, config);
     }
 
     #[test]
     fn files_and_settings_change_what_they_name_and_nothing_else() {
         let config = small()
-            .with_toml("[training]\nbatch = 7\n[model.energy]\nwidth = 32", "test")
+            .with_toml("[training]\nbatch-size = 7\n[model.energy]\nwidth = 32", "test")
             .unwrap()
-            .with_setting("training.criterion=rnce")
+            .with_setting("step.criterion=rnce")
             .unwrap()
             .with_setting("data.dequantise.age=1.0")
             .unwrap();
-        assert_eq!(config.training.batch, 7);
+        assert_eq!(config.training.batch_size, 7);
         assert_eq!(config.model.energy.width, 32);
         assert_eq!(config.model.energy.blocks, small().model.energy.blocks);
-        assert_eq!(config.training.criterion, Method::Rnce);
+        assert_eq!(config.step.criterion, Method::Rnce);
         assert_eq!(config.data.dequantise["age"], 1.0);
-        assert_eq!(config.training.steps, small().training.steps);
+        assert_eq!(config.training.num_steps, small().training.num_steps);
+    }
+
+    #[test]
+    fn a_run_is_taken_up_with_more_steps_but_not_with_another_model() {
+        let with = |assignment: &str| small().with_setting(assignment).unwrap();
+        for free in ["training.num-steps=9000", "evaluation.particles=7", "validation.rows=3"] {
+            with(free).check_resumed(&small()).unwrap();
+        }
+        for (fixed, name) in [
+            ("model.context=7", "model.context is 32"),
+            ("seed=1", "seed is 0"),
+            ("step.criterion=rnce", "step.criterion is \"smc-rnce\""),
+            ("data.dequantise.age=1.0", "data.dequantise.age is not set"),
+            ("data.read.columns=[\"a\"]", "data.read.columns is []"),
+        ] {
+            let message = with(fixed).check_resumed(&small()).unwrap_err().to_string();
+            assert!(message.contains(name), "{message}");
+        }
     }
 
     #[test]
@@ -408,10 +336,11 @@ mod tests {
             changed.and_then(|config| config.validate()).unwrap_err().to_string()
         };
         assert!(message("training.stepz=3").contains("stepz"));
-        assert!(message("training.steps").contains("section.name=value"));
-        assert!(message("training.criterion=cd").contains("smc-rnce"));
+        assert!(message("training.num-steps").contains("section.name=value"));
+        assert!(message("step.criterion=cd").contains("smc-rnce"));
+        assert!(message("step.criterion=cdd").contains("smc-rnce"));
         assert!(message("training.learning-rate=0").contains("larger than zero"));
-        assert!(message("training.warm-up=999999").contains("at most training.steps"));
+        assert!(message("step.warm-up=999999").contains("at most training.num-steps"));
         assert!(
             small().with_toml("[training", "my.toml").unwrap_err().to_string().contains("my.toml")
         );

@@ -6,7 +6,7 @@ use zhat::evaluate::LogZ;
 use zhat::rng::Streams;
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 
-use crate::error::Result;
+use zhat::Result;
 
 /// A log-likelihood with everything one needs to trust it or not, in nats a row and in the units of the data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

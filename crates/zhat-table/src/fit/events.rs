@@ -1,12 +1,12 @@
 //! What a fit tells while it goes on and when it ends.
 
 use serde::{Deserialize, Serialize};
-use zhat::ar::ArStepReport;
+use zhat::train::StepReport;
 
 use super::evaluation::Likelihood;
 
 /// A line of `metrics.jsonl`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MetricsRecord {
     /// Steps taken.
     pub step: u64,
@@ -43,7 +43,7 @@ pub enum Event<'a> {
         /// Number of steps of the run.
         steps: u64,
         /// What the step found.
-        report: &'a ArStepReport,
+        report: &'a StepReport,
     },
     /// A validation was made.
     Validation {
@@ -58,18 +58,6 @@ pub enum Event<'a> {
     Warning(&'a str),
     /// The evaluation at the end begins.
     Evaluating,
-}
-
-/// Someone who watches.
-pub trait Observer {
-    /// Called as things happen.
-    fn on(&mut self, event: &Event);
-}
-
-impl<F: FnMut(&Event)> Observer for F {
-    fn on(&mut self, event: &Event) {
-        self(event);
-    }
 }
 
 /// How a fit ended.

@@ -3,13 +3,12 @@
 mod config;
 mod evaluation;
 mod events;
-mod guard;
 mod session;
 mod timing;
 
-pub use config::{DataConfig, EvaluationConfig, FitConfig, ModelConfig, SplitKind, TrainingConfig};
+pub use config::{DataConfig, EvaluationConfig, FitConfig, ValidationConfig};
 pub(crate) use evaluation::mean_and_error;
 pub use evaluation::{Likelihood, evaluate, evaluate_with};
-pub use events::{Event, FitReport, MetricsRecord, Observer};
+pub use events::{Event, FitReport, MetricsRecord};
 pub use session::Session;
 pub use timing::{StepSeconds, StepTimer};

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use burn::optim::{AdamConfig, ModuleOptimizer};
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArStep, ArStepConfig};
 use zhat::criterion::Method;
 use zhat::rng::Streams;
+use zhat::train::{Batch, Trainer};
 
 use super::config::FitConfig;
 use crate::error::Result;
@@ -30,16 +30,13 @@ impl StepSeconds {
     }
 }
 
-/// A model that trains only to see how long a step takes.
+/// Models that train only to see how long a step takes.
 pub struct StepTimer {
-    config: FitConfig,
-    streams: Streams,
-    model: ArEbm,
-    /// A step of the warm-up, and one after it.
-    steps: [ArStep; 2],
-    optimiser: ModuleOptimizer,
+    /// One in the warm-up, and one after it.
+    trainers: [Trainer<ArEbm, ArStep>; 2],
+    batch: Batch,
     rounds: u64,
-    /// Seconds of the steps in the warm-up and after it.
+    /// Seconds of the steps of each.
     seconds: [Vec<f64>; 2],
 }
 
@@ -51,34 +48,31 @@ impl StepTimer {
 
     /// Nothing is timed yet.
     pub fn new(config: &FitConfig, data: &Prepared, threads: usize) -> Result<Self> {
-        let shape = config.shape(data.columns.len());
-        let streams = Streams::new(config.seed);
-        let step = |criterion| {
-            ArStep::new(&ArStepConfig { criterion, warm_up: 0, ..config.step() }, threads)
+        let (streams, features) = (Streams::new(config.seed), data.columns.len());
+        let trainer = |criterion| {
+            let device = Device::flex().autodiff();
+            let model =
+                config.shape(features).init(&device, &mut streams.stream("init", 0, 0))?;
+            let settings = ArStepConfig { criterion, warm_up: 0, ..config.step.clone() };
+            let step = ArStep::new(&settings, threads)?;
+            Trainer::new(model, step, config.training.clone(), streams)
         };
+        let rows = config.training.batch_size.min(data.train.len() / features);
+        let x = TensorData::new(data.train[..rows * features].to_vec(), [rows, features]);
         Ok(Self {
-            model: shape.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?,
-            steps: [step(Method::QOnly)?, step(config.training.criterion)?],
-            optimiser: AdamConfig::new().with_epsilon(1e-8).init(),
-            config: config.clone(),
+            trainers: [trainer(Method::QOnly)?, trainer(config.step.criterion)?],
+            batch: Tensor::from_data(x, &Device::flex()).into(),
             rounds: 0,
-            streams,
             seconds: [Vec::new(), Vec::new()],
         })
     }
 
     /// One step of the warm-up and one after it. Timers that are compared should take turns, so that a machine that is busy for a
     /// moment does not slow down one of them alone.
-    pub fn round(&mut self, data: &Prepared) -> Result<()> {
-        let training = &self.config.training;
-        let features = data.columns.len();
-        let rows = training.batch.min(data.train.len() / features);
-        let x = &data.train[..rows * features];
-        for (step, seconds) in self.steps.iter_mut().zip(&mut self.seconds) {
+    pub fn round(&mut self) -> Result<()> {
+        for (trainer, seconds) in self.trainers.iter_mut().zip(&mut self.seconds) {
             let start = Instant::now();
-            let clip = Some(training.max_gradient_norm);
-            let (gradients, _) = step.gradient(&self.model, x, &self.streams, self.rounds, clip)?;
-            self.model = self.optimiser.step(training.learning_rate, self.model.clone(), gradients);
+            trainer.train_step(&self.batch)?;
             if self.rounds >= Self::UNTIMED {
                 seconds.push(start.elapsed().as_secs_f64());
             }

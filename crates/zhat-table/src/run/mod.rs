@@ -6,7 +6,7 @@ mod metrics;
 mod model_file;
 mod tensorboard;
 
-pub use checkpoint::{Checkpoint, Checkpoints};
+pub use checkpoint::Checkpoints;
 pub use directory::{RunDirectory, write_atomically};
 pub use metrics::Metrics;
 pub use model_file::{FORMAT, ModelCard, load_model, save_model};

@@ -14,7 +14,7 @@ use crate::data::Standardiser;
 use crate::error::{Result, TableError};
 
 /// Version of the format; a model of a later one is refused.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// What a model is and how it came about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -43,9 +43,10 @@ pub struct NetworkSize {
 
 /// Shape of an [`ArEbm`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ArEbmConfig {
-    /// Number of features, `D`.
+    /// Number of features, `D`; 0 as long as the data are to say it.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub features: usize,
     /// The energy network.
     pub energy: NetworkSize,
@@ -172,6 +173,13 @@ impl ArEbmConfig {
         }
     }
 
+    /// Small networks for a handful of features, whose number the data are to say.
+    pub fn small() -> Self {
+        let size = NetworkSize { blocks: 2, width: 64, activation: Activation::Relu };
+        let (energy, proposal) = (size.clone(), size);
+        Self { energy, proposal, dropout: 0.0, context: 32, ..Self::new(0) }
+    }
+
     /// Checks the ranges of the settings.
     pub fn validate(&self) -> Result<()> {
         for (name, value) in [
@@ -210,6 +218,10 @@ impl ArEbmConfig {
             shape: self.clone(),
         })
     }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl ArTrainingConfig {

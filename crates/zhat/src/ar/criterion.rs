@@ -34,17 +34,16 @@ pub enum ContextFlow {
 
 /// Settings of a training step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ArStepConfig {
     /// The criterion of the energy: one of [`Method::AUTOREGRESSIVE`].
     pub criterion: Method,
     /// First steps, in which the proposal alone is trained.
-    #[serde(default)]
     pub warm_up: u64,
     /// Negatives of each observation, `J`.
     pub num_negatives: usize,
     /// Share of the negatives that have a feature (now and then more than one) drawn uniformly from a wide range instead of
     /// from the proposal, so that the energy learns to leave no mass where the proposal hardly ever goes; zero in the paper.
-    #[serde(default)]
     pub wide_share: f64,
     /// What the proposal is trained for.
     pub proposal_target: ProposalTarget,
@@ -55,7 +54,6 @@ pub struct ArStepConfig {
     /// Whether candidates of an observation with the same prefix share their dropout mask, and so their context: all of
     /// them at the first stage, and those of one ancestor after resampling. It saves passes of the proposal network, for
     /// masks that vary less. Without dropout they always share it.
-    #[serde(default)]
     pub share_masks: bool,
     /// Rows (observations times candidates) that go through the networks together; they should stay in the cache.
     pub tile_rows: usize,

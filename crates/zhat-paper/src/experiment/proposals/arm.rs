@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use zhat::criterion::{Criterion, FromData, Persistent};
+use zhat::criterion::{Adapted, Criterion, FromData, Persistent};
 use zhat::kernel::{ConditionalImportance, Kernel, Repeat};
 use zhat::model::DiagonalGaussian;
 use zhat::proposal::{Adaptive, ModelItself};
@@ -71,20 +71,22 @@ impl Arm {
     /// The method as zhat's parts.
     pub fn criterion(self, num_negatives: usize) -> Result<Box<dyn Criterion<DiagonalGaussian>>> {
         let data = |device| DiagonalGaussian::standard(DIMENSION, &device);
+        let learnt = Adaptive::new(data(Device::flex().autodiff()));
         let kernel: Box<dyn Kernel<DiagonalGaussian>> = match self.source {
             Source::Data => {
                 Box::new(ConditionalImportance::new(data(Device::flex()), num_negatives)?)
             }
             Source::Model => Box::new(ConditionalImportance::new(ModelItself, num_negatives)?),
-            Source::Adaptive => {
-                let learnt = Adaptive::new(data(Device::flex().autodiff()), &OptimiserConfig::Sgd);
-                Box::new(ConditionalImportance::new(learnt, num_negatives)?)
-            }
+            Source::Adaptive => Box::new(ConditionalImportance::new(learnt.clone(), num_negatives)?),
         };
         let kernel = Repeat::new(kernel, self.num_steps)?;
-        Ok(match self.start {
+        let criterion: Box<dyn Criterion<DiagonalGaussian>> = match self.start {
             Start::Data => Box::new(FromData(kernel)),
             Start::Persistent => Box::new(Persistent::new(kernel, 1)?),
+        };
+        Ok(match self.source {
+            Source::Adaptive => Box::new(Adapted::new(criterion, learnt, OptimiserConfig::Sgd)),
+            _ => criterion,
         })
     }
 

@@ -6,7 +6,7 @@ mod report;
 
 pub use arm::{Arm, Source, Start};
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use zhat::Result;
 use zhat::criterion::Criterion;
@@ -14,9 +14,12 @@ use zhat::host::Place;
 use zhat::model::DiagonalGaussian;
 use zhat::proposal::Proposal;
 use zhat::rng::Streams;
-use zhat::train::{Batches, DataSource, Schedule, StepReport, Trainer, TrainingConfig};
+use zhat::train::{
+    Batch, CriterionStep, DataSource, Order, Rows, Schedule, Trainer, TrainingConfig,
+};
+use zhat::watch::Watch;
 
-use super::repetitions::{Monitor, repeat, trace};
+use super::repetitions::{repeat, trace};
 use super::{Protocol, check_count, parse_arms};
 
 /// Dimension of the Gaussians.
@@ -134,13 +137,13 @@ impl Results {
 }
 
 /// Runs the experiment on the current thread pool.
-pub fn run(settings: &Settings, monitor: &impl Monitor) -> Result<Results> {
+pub fn run(settings: &Settings, watch: &Watch) -> Result<Results> {
     settings.validate()?;
-    let repetitions = repeat(settings.runs, settings.seed, monitor, |streams| {
+    let repetitions = repeat(settings.runs, settings.seed, watch, |streams| {
         let data = Data::new(settings, streams);
         let curves = settings.arms.iter().map(|arm| {
             let criterion = arm.criterion(settings.negatives)?;
-            train(settings, streams, &data, criterion, monitor)
+            train(settings, streams, &data, criterion, watch)
         });
         curves.collect::<Result<Option<Vec<_>>>>()
     })?;
@@ -156,15 +159,16 @@ pub fn run(settings: &Settings, monitor: &impl Monitor) -> Result<Results> {
 /// A model at the paper's start, in training with a criterion.
 pub fn trainer<C: Criterion<DiagonalGaussian>>(
     settings: &Settings,
-    seed: u64,
+    streams: Streams,
     criterion: C,
-) -> Result<Trainer<DiagonalGaussian, C>> {
+) -> Result<Trainer<DiagonalGaussian, CriterionStep<C>>> {
     let (mean, std_dev) = ([START_MEAN; DIMENSION], [settings.start_variance().sqrt(); DIMENSION]);
     let model = DiagonalGaussian::new(&mean, &std_dev, &Device::flex().autodiff())?;
-    let config = TrainingConfig::new(settings.steps, settings.learning_rate())
+    let config = TrainingConfig::new(settings.steps as u64, settings.learning_rate())
+        .with_batch_size(settings.batch_size)
         .with_schedule(settings.schedule())
-        .with_seed(seed);
-    Trainer::new(model, criterion, config)
+        .with_max_rollbacks(0);
+    Trainer::new(model, CriterionStep::new(criterion), config, streams)
 }
 
 /// One arm of one repetition: the divergence after each step.
@@ -173,14 +177,11 @@ fn train<C: Criterion<DiagonalGaussian>>(
     streams: &Streams,
     data: &Data,
     criterion: C,
-    monitor: &impl Monitor,
+    watch: &Watch,
 ) -> Result<Option<Vec<f64>>> {
-    let mut trainer = trainer(settings, streams.seed(), criterion)?;
-    let measure = |report: &StepReport<DiagonalGaussian, C>| {
-        [divergence(&report.model.mean(), &report.model.std_dev())]
-    };
-    let curves = trace(&mut trainer, data, settings.steps, monitor, measure)?;
-    Ok(curves.map(|[divergence]| divergence))
+    let mut trainer = trainer(settings, *streams, criterion)?;
+    let measure = |model: &DiagonalGaussian, _: &_| [divergence(&model.mean(), &model.std_dev())];
+    Ok(trace(&mut trainer, data, watch, measure)?.map(|[divergence]| divergence))
 }
 
 /// `KL[N(0, I) || N(mu, diag(s^2))] = 1/2 sum_i ((1 + mu_i^2) / s_i^2 - 1 + log s_i^2)`.
@@ -201,7 +202,7 @@ pub enum Data {
         truth: DiagonalGaussian,
     },
     /// A fixed set, in a new order every epoch.
-    Fixed(Batches),
+    Fixed(Rows),
 }
 
 impl Data {
@@ -213,19 +214,19 @@ impl Data {
             None => Data::Fresh { batch_size: settings.batch_size, place, truth },
             Some(samples) => {
                 let rows = truth.sample(samples, &place, &mut streams.stream("data", 0, 0));
-                Data::Fixed(Batches::new(&rows, settings.batch_size))
+                Data::Fixed(Rows::new(rows))
             }
         }
     }
 }
 
 impl DataSource for Data {
-    fn batch(&self, step: usize, streams: &Streams) -> Tensor<2> {
+    fn batch(&self, step: u64, order: &mut Order) -> Batch {
         match self {
             Data::Fresh { batch_size, place, truth } => {
-                truth.sample(*batch_size, place, &mut streams.stream("data", step as u64, 0))
+                truth.sample(*batch_size, place, &mut order.streams.stream("data", step, 0)).into()
             }
-            Data::Fixed(batches) => batches.batch(step, streams),
+            Data::Fixed(rows) => rows.batch(step, order),
         }
     }
 }
