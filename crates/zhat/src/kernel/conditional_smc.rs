@@ -125,4 +125,34 @@ mod tests {
             assert!((filtering - whole).abs() > 0.1, "the forms differ: {filtering} {whole}");
         }
     }
+
+    /// A strong pull puts most particles thousands of nats behind at every stage, where `exp` gives zero.
+    #[test]
+    fn weights_that_underflow_are_no_error() {
+        let device = Device::flex();
+        let model = GaussianChain::new(0.9, 2.0, 60.0, 3, &device);
+        let proposal = GaussianChainProposal { coupling: 0.4, std_dev: 1.4 };
+        let mut rng = Streams::new(1).stream("test", 0, 0);
+        let x0 = model.exact(&device).unwrap().sample(20, &Place::new(&device), &mut rng);
+        let never = ResampleWhen::EffectiveSampleSizeBelow(0.0);
+        let config = SmcConfig::new(6).unwrap().with_resample_when(never);
+        let kernel = ConditionalSmc::new(proposal.clone(), 5).unwrap().with_config(config).unwrap();
+        let candidates = kernel.propose(&model, State::new(x0), &mut rng).unwrap();
+        let lowest = candidates.log_w_tilde.rows().flatten().copied().fold(0.0, f64::min);
+        assert!(lowest < -5000.0, "the case is not hard enough: {lowest}");
+        // Never resampled: the weights are those of importance sampling with whole rows, up to one factor a row.
+        let [n, c, d] = candidates.x.dims();
+        let x = candidates.x.clone().reshape([n * c, d]);
+        let log_q = to_host(&crate::proposal::WholeRows::new(proposal, 3).log_prob(x));
+        let log_w_tilde = candidates.log_w_tilde.rows().flatten();
+        let factors: Vec<f64> = to_host(&candidates.log_p_tilde)
+            .iter()
+            .zip(log_q)
+            .zip(log_w_tilde)
+            .map(|((p, q), w)| p - q - w)
+            .collect();
+        for row in factors.chunks_exact(c) {
+            assert!(row.iter().all(|factor| (factor - row[0]).abs() < 0.05), "{row:?}");
+        }
+    }
 }
