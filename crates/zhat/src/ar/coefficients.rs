@@ -39,7 +39,7 @@ impl ArStepConfig {
         };
         let stages = energy.iter().enumerate();
         let coefficient = |stage: usize, row: usize, energy: f64| {
-            let data = if row.is_multiple_of(genealogy.columns) { 1.0 } else { 0.0 };
+            let data = if row.is_multiple_of(genealogy.candidates) { 1.0 } else { 0.0 };
             let model = model.get(stage).map_or(0.0, |model| model[row]);
             Coefficient {
                 log_p: (scale * (energy - data)) as f32,

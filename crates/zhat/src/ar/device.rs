@@ -134,7 +134,7 @@ impl<'a> Batch<'a> {
             masks => self.model.propose(prefix, stage, masks.as_mut()),
         };
         let defence = self.settings.defence(features);
-        outlook.draw(shape, |row, mixture| {
+        outlook.each_mixture(shape, |row, mixture| {
             if !row.is_multiple_of(candidates) {
                 let rng = &mut self.particle_streams[row / candidates];
                 self.forward.rows[row * features + stage] =

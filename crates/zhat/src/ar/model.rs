@@ -106,7 +106,7 @@ impl Outlook {
     }
 
     /// Hands over the mixture of every row in order, to be drawn from.
-    pub(super) fn draw(&self, shape: &ArEbmConfig, mut each: impl FnMut(usize, &Mixture)) {
+    pub(super) fn each_mixture(&self, shape: &ArEbmConfig, mut each: impl FnMut(usize, &Mixture)) {
         let raw = self.mixture.to_data().convert::<f32>();
         let raw: Vec<f32> = raw.try_into_vec().expect("32-bit floats");
         let mut mixture = Mixture::new(shape.mixture_components, shape.minimum_scale as f32);
@@ -141,7 +141,7 @@ impl SequentialProposal for ArEbm {
     fn sample(&self, stage: usize, prefix: Tensor<2>, rng: &mut Stream) -> Tensor<1> {
         let mut drawn = Vec::with_capacity(prefix.dims()[0]);
         let outlook = self.outlook(stage, &prefix);
-        outlook.draw(&self.shape, |_, mixture| drawn.push(f64::from(mixture.sample(rng))));
+        outlook.each_mixture(&self.shape, |_, mixture| drawn.push(f64::from(mixture.sample(rng))));
         Place::of(&prefix).tensor(drawn, [prefix.dims()[0]])
     }
 

@@ -61,17 +61,17 @@ impl Filter {
     /// have no weight at all, but not all of a row, and not one that was given.
     pub fn run(&self, stages: usize, particles: &mut impl Particles) -> Result<Genealogy> {
         let beside = usize::from(self.first == First::Beside);
-        let columns = self.config.num_particles + beside;
+        let candidates = self.config.num_particles + beside;
         let log_number = (self.config.num_particles as f64).ln();
-        let mut genealogy = Genealogy::new(self.rows, columns);
+        let mut genealogy = Genealogy::new(self.rows, candidates);
         for stage in 0..stages {
             particles.advance(stage, &mut genealogy.log_weights)?;
             let reused = if self.forgets { genealogy.weights.pop() } else { None };
-            let mut weights = reused.unwrap_or_else(|| vec![0.0; self.rows * columns]);
+            let mut weights = reused.unwrap_or_else(|| vec![0.0; self.rows * candidates]);
             let (mut sizes, mut largest) = (Vec::with_capacity(self.rows), Vec::new());
             let mut descent = Vec::with_capacity(self.rows);
-            let by_row = genealogy.log_weights.chunks_exact_mut(columns);
-            for (row, (log_w, w)) in by_row.zip(weights.chunks_exact_mut(columns)).enumerate() {
+            let by_row = genealogy.log_weights.chunks_exact_mut(candidates);
+            for (row, (log_w, w)) in by_row.zip(weights.chunks_exact_mut(candidates)).enumerate() {
                 self.check(row, log_w)?;
                 // log of 1/c sum_j w_j (eq. csmc_zhat).
                 let log_mean = softmax(&log_w[beside..], &mut w[beside..]) - log_number;
@@ -245,8 +245,8 @@ mod tests {
         let none = f64::NEG_INFINITY;
         let run = |log_weights: &[f64], first| {
             let stages = [log_weights, &[0.0; 6][..log_weights.len()]];
-            let columns = 3 - usize::from(first == First::Beside);
-            let filter = Filter::new(&never(columns), log_weights.len() / 3, first);
+            let candidates = 3 - usize::from(first == First::Beside);
+            let filter = Filter::new(&never(candidates), log_weights.len() / 3, first);
             Written::new(&stages).run(&filter.numbered_from(10))
         };
         let kept = run(&[0.0, none, 0.0], First::Retained).unwrap();

@@ -5,8 +5,8 @@ use crate::kernel::SmcGradient;
 /// The particles of many independent systems (rows), stage by stage: how much they weighed and who descends from whom.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Genealogy {
-    /// Particles of a row, with those that stand beside the system.
-    pub columns: usize,
+    /// Candidates of a row: its particles, and what stands beside them.
+    pub candidates: usize,
     /// `log Z-hat` of every row.
     pub log_z_hat: Vec<f64>,
     /// Effective sample size after every stage, before resampling, of every row.
@@ -23,13 +23,13 @@ pub struct Genealogy {
 
 impl Genealogy {
     /// Nothing yet.
-    pub(super) fn new(rows: usize, columns: usize) -> Self {
+    pub(super) fn new(rows: usize, candidates: usize) -> Self {
         Self {
-            columns,
+            candidates,
             log_z_hat: vec![0.0; rows],
             effective_sample_size: Vec::new(),
             largest_weight: Vec::new(),
-            log_weights: vec![0.0; rows * columns],
+            log_weights: vec![0.0; rows * candidates],
             weights: Vec::new(),
             ancestors: Vec::new(),
         }
@@ -56,7 +56,7 @@ impl Genealogy {
         for stage in (0..self.weights.len()).rev() {
             for (row, ancestors) in self.ancestors.get(stage).into_iter().flatten().enumerate() {
                 let Some(ancestors) = ancestors else { continue };
-                let span = row * self.columns..(row + 1) * self.columns;
+                let span = row * self.candidates..(row + 1) * self.candidates;
                 let weights = &self.weights[stage][span.clone()];
                 let current = &mut current[span];
                 match gradient {
@@ -78,10 +78,11 @@ impl Genealogy {
     /// For every stage and final particle, the particle of that stage that it descends from, within its row.
     pub fn lineages(&self) -> Vec<Vec<usize>> {
         let mut current: Vec<usize> =
-            (0..self.log_weights.len()).map(|particle| particle % self.columns).collect();
+            (0..self.log_weights.len()).map(|particle| particle % self.candidates).collect();
         let mut lineages = vec![current.clone()];
         for ancestors in self.ancestors.iter().rev() {
-            for (ancestors, current) in ancestors.iter().zip(current.chunks_exact_mut(self.columns))
+            for (ancestors, current) in
+                ancestors.iter().zip(current.chunks_exact_mut(self.candidates))
             {
                 if let Some(ancestors) = ancestors {
                     current.iter_mut().for_each(|particle| *particle = ancestors[*particle]);

@@ -97,16 +97,16 @@ where
     M: SequentialModel + ?Sized,
     Q: SequentialProposal + ?Sized,
 {
-    let (columns, dimension) = (config.num_particles, model.num_stages());
+    let (num_particles, dimension) = (config.num_particles, model.num_stages());
     let first = if x0.is_some() { First::Retained } else { First::Drawn };
-    let x = vec![0.0; rows * columns * dimension];
+    let x = vec![0.0; rows * num_particles * dimension];
     let (log_factors, log_q) = (Vec::new(), Vec::new());
     let mut particles =
-        Trajectories { model, proposal, place, rng, columns, x0, x, log_factors, log_q };
+        Trajectories { model, proposal, place, rng, num_particles, x0, x, log_factors, log_q };
     let genealogy = Filter::new(config, rows, first).run(dimension, &mut particles)?;
     let Trajectories { x, log_factors, log_q, .. } = particles;
     Ok(Smc {
-        x: place.tensor(x, [rows, columns, dimension]),
+        x: place.tensor(x, [rows, num_particles, dimension]),
         log_p_tilde: of_trajectories(&log_factors, &genealogy),
         log_z_hat: attached_log_z_hat(&log_factors, log_q, &genealogy, place),
         genealogy,
@@ -120,7 +120,7 @@ struct Trajectories<'a, M: ?Sized, Q: ?Sized> {
     proposal: &'a Q,
     place: &'a Place,
     rng: &'a mut Stream,
-    columns: usize,
+    num_particles: usize,
     /// What particle 0 of every row is, where it is given.
     x0: Option<Vec<f64>>,
     x: Vec<f64>,
@@ -134,20 +134,20 @@ where
     Q: SequentialProposal + ?Sized,
 {
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
-        let (particles, dimension) = (log_weights.len(), self.model.num_stages());
-        let prefix = self.place.tensor(self.x.clone(), [particles, dimension]);
+        let (number, dimension) = (log_weights.len(), self.model.num_stages());
+        let prefix = self.place.tensor(self.x.clone(), [number, dimension]);
         let drawn = to_host(&self.proposal.sample(stage, prefix, self.rng));
         for (particle, value) in drawn.into_iter().enumerate() {
             self.x[particle * dimension + stage] = match &self.x0 {
-                Some(x0) if particle.is_multiple_of(self.columns) => {
-                    x0[particle / self.columns * dimension + stage]
+                Some(x0) if particle.is_multiple_of(self.num_particles) => {
+                    x0[particle / self.num_particles * dimension + stage]
                 }
                 _ => value,
             };
         }
-        let x: Tensor<2> = self.place.tensor(self.x.clone(), [particles, dimension]);
+        let x: Tensor<2> = self.place.tensor(self.x.clone(), [number, dimension]);
         let log_q = to_host(&self.proposal.log_prob(stage, x.clone()));
-        let shape = [particles / self.columns, self.columns];
+        let shape = [number / self.num_particles, self.num_particles];
         let log_factor = self.model.log_factor(stage, x).reshape(shape);
         let log_w = LogWeights::new(&log_factor, &log_q)?;
         log_weights.iter_mut().zip(log_w.rows().flatten()).for_each(|(to, w)| *to += w);
@@ -158,7 +158,8 @@ where
 
     fn descend(&mut self, _stage: usize, row: usize, ancestors: &[usize]) {
         let dimension = self.model.num_stages();
-        let x = &mut self.x[row * self.columns * dimension..][..self.columns * dimension];
+        let x =
+            &mut self.x[row * self.num_particles * dimension..][..self.num_particles * dimension];
         let old = x.to_vec();
         for (x, ancestor) in x.chunks_exact_mut(dimension).zip(ancestors) {
             x.copy_from_slice(&old[ancestor * dimension..][..dimension]);
@@ -187,17 +188,17 @@ fn attached_log_z_hat(
     genealogy: &Genealogy,
     place: &Place,
 ) -> Tensor<1> {
-    let [rows, columns] = log_factors[0].dims();
-    let mut block = place.tensor(vec![0.0; rows * columns], [rows, columns]);
+    let [rows, num_particles] = log_factors[0].dims();
+    let mut block = place.tensor(vec![0.0; rows * num_particles], [rows, num_particles]);
     let mut log_z_hat = place.tensor(vec![0.0; rows], [rows]);
     for (stage, (log_factor, log_q)) in log_factors.iter().zip(log_q).enumerate() {
-        block = block + log_factor.clone() - place.tensor(log_q, [rows, columns]);
+        block = block + log_factor.clone() - place.tensor(log_q, [rows, num_particles]);
         let ends: Vec<bool> = (0..rows).map(|row| genealogy.ends_block(stage, row)).collect();
         let ends: Tensor<1, Bool> =
             Tensor::from_data(TensorData::new(ends, [rows]), &log_factor.device().inner());
-        let gain = log_sum_exp(block.clone()).squeeze_dim::<1>(1) - (columns as f64).ln();
+        let gain = log_sum_exp(block.clone()).squeeze_dim::<1>(1) - (num_particles as f64).ln();
         log_z_hat = log_z_hat + gain.mask_fill(ends.clone().bool_not(), 0.0);
-        block = block.mask_fill(ends.unsqueeze_dim::<2>(1).expand([rows, columns]), 0.0);
+        block = block.mask_fill(ends.unsqueeze_dim::<2>(1).expand([rows, num_particles]), 0.0);
     }
     log_z_hat
 }
