@@ -60,7 +60,7 @@ impl LogWeights {
 
     /// `w_j = w~_j / sum_l w~_l` over all candidates, `l = 0..=J` (CIS, eq. rank_nce:grad).
     pub fn normalise(&self) -> Weights {
-        self.map_rows(|log_w, weights| _ = softmax(log_w, weights))
+        self.map_rows(softmax)
     }
 
     /// `w_j = w~_j / sum_l w~_l` over `l = 1..=J`; the data point has weight zero (IS, eq. is:estimator:grad).
@@ -173,8 +173,7 @@ pub fn log_mean_exp(values: &[f64]) -> f64 {
     log_sum_exp(values) - (values.len() as f64).ln()
 }
 
-/// Normalises the weights of one row, and gives `log sum_j w~_j`.
-pub(crate) fn softmax(log_w: &[f64], weights: &mut [f64]) -> f64 {
+pub(crate) fn softmax(log_w: &[f64], weights: &mut [f64]) {
     let largest = log_w.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
     for (weight, log_w) in weights.iter_mut().zip(log_w) {
@@ -184,7 +183,6 @@ pub(crate) fn softmax(log_w: &[f64], weights: &mut [f64]) -> f64 {
     for weight in weights {
         *weight /= sum;
     }
-    largest + sum.ln()
 }
 
 fn sigmoid(value: f64) -> f64 {

@@ -42,20 +42,20 @@ impl DeviceLoss {
     ) -> Result<Self> {
         let features = model.shape.features;
         let observations = x.len() / features;
-        let mut batch = Batch::new(settings, model, x, streams, step);
+        let mut all = AllCandidates::new(settings, model, x, streams, step);
         let scale = 1.0 / observations as f64;
         let coefficients = if settings.criterion == Method::QOnly {
-            (0..features).for_each(|stage| _ = batch.forward(stage));
+            (0..features).for_each(|stage| _ = all.forward(stage));
             vec![vec![Coefficient::proposal_alone(scale); observations]; features]
         } else {
-            let genealogy = settings.filter(observations, 0).run(features, &mut batch)?;
-            batch.ebm_loss += genealogy.log_z_hat.iter().sum::<f64>();
+            let genealogy = settings.filter(observations, 0).run(features, &mut all)?;
+            all.ebm_loss += genealogy.log_z_hat.iter().sum::<f64>();
             settings.coefficients(&genealogy, scale)
         };
         Ok(Self {
-            proposal_nll: batch.proposal_nll * scale,
-            ebm_loss: batch.ebm_loss * scale,
-            surrogate: batch.surrogate(&coefficients),
+            proposal_nll: all.proposal_nll * scale,
+            ebm_loss: all.ebm_loss * scale,
+            surrogate: all.surrogate(&coefficients),
         })
     }
 
@@ -66,7 +66,7 @@ impl DeviceLoss {
 }
 
 /// The candidates of all observations.
-struct Batch<'a> {
+struct AllCandidates<'a> {
     settings: &'a ArStepConfig,
     model: &'a ArEbm,
     device: Device,
@@ -83,7 +83,7 @@ struct Batch<'a> {
     ebm_loss: f64,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> AllCandidates<'a> {
     fn new(
         settings: &'a ArStepConfig,
         model: &'a ArEbm,
@@ -176,7 +176,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl Particles for Batch<'_> {
+impl Particles for AllCandidates<'_> {
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
         let gained = self.forward(stage);
         log_weights.iter_mut().zip(gained).for_each(|(log_w, gained)| *log_w += gained);

@@ -3,7 +3,7 @@
 use super::{Genealogy, ResampleWhen, SmcConfig};
 use crate::error::{Error, Result};
 use crate::rng::Stream;
-use crate::weights::{effective_sample_size, softmax};
+use crate::weights::{effective_sample_size, log_mean_exp, softmax};
 
 /// The particles of many independent systems (rows), as the loop sees them.
 pub trait Particles {
@@ -62,7 +62,6 @@ impl Filter {
     pub fn run(&self, stages: usize, particles: &mut impl Particles) -> Result<Genealogy> {
         let beside = usize::from(self.first == First::Beside);
         let candidates = self.config.num_particles + beside;
-        let log_number = (self.config.num_particles as f64).ln();
         let mut genealogy = Genealogy::new(self.rows, candidates);
         for stage in 0..stages {
             particles.advance(stage, &mut genealogy.log_weights)?;
@@ -74,7 +73,8 @@ impl Filter {
             for (row, (log_w, w)) in by_row.zip(weights.chunks_exact_mut(candidates)).enumerate() {
                 self.check(row, log_w)?;
                 // log of 1/c sum_j w_j (eq. csmc_zhat).
-                let log_mean = softmax(&log_w[beside..], &mut w[beside..]) - log_number;
+                let log_mean = log_mean_exp(&log_w[beside..]);
+                softmax(&log_w[beside..], &mut w[beside..]);
                 genealogy.log_z_hat[row] += log_mean;
                 let size = effective_sample_size(w);
                 sizes.push(size);
@@ -152,7 +152,6 @@ impl Filter {
 mod tests {
     use super::*;
     use crate::rng::Streams;
-    use crate::weights::log_mean_exp;
 
     /// Particles whose log-weights are written down, and who remember their ancestors.
     struct Written {
