@@ -173,7 +173,7 @@ pub fn log_mean_exp(values: &[f64]) -> f64 {
     log_sum_exp(values) - (values.len() as f64).ln()
 }
 
-fn softmax(log_w: &[f64], weights: &mut [f64]) {
+pub(crate) fn softmax(log_w: &[f64], weights: &mut [f64]) {
     let largest = log_w.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
     for (weight, log_w) in weights.iter_mut().zip(log_w) {

@@ -6,17 +6,16 @@
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use super::config::ArEbmConfig;
+use super::coefficients::Coefficient;
 use super::criterion::{ArStepConfig, ContextFlow};
 use super::dropout::{Dropout, Masks};
-use super::forward::{find_sharing, rows_of, sibling};
-use super::mixture::Mixture;
+use super::forward::{Forward, find_sharing, rows_of};
 use super::model::{ArEbm, Outlook};
-use super::particles::ParticleSystem;
 use crate::criterion::Method;
 use crate::error::Result;
-use crate::kernel::SmcGradient;
+use crate::host::to_host;
 use crate::rng::{Stream, Streams};
+use crate::smc::Particles;
 use crate::train::{Batch, StepReport, TrainingStep, gradient_norm};
 
 /// Losses of a batch: a surrogate to go backward from, and the values.
@@ -42,77 +41,23 @@ impl DeviceLoss {
         streams: &Streams,
         step: u64,
     ) -> Result<Self> {
-        let config = &model.shape;
-        let (features, candidates) = (config.features, settings.candidates());
-        let defence = settings.defence(features);
+        let features = model.shape.features;
         let observations = x.len() / features;
-        let device = model.proposal.first.weight.val().device();
-        let streams = |purpose: &str| -> Vec<Stream> {
-            (0..observations).map(|n| streams.stream(purpose, step, n as u64)).collect()
-        };
-        let (mut particle_streams, mut dropout_streams) =
-            (streams("ar-particles"), streams("ar-dropout"));
-        let mut systems: Vec<ParticleSystem> =
-            (0..observations).map(|n| ParticleSystem::new(settings, n)).collect();
-        let mut rows = expand(x, features, candidates);
-        let number = rows.len() / features;
-        let mut representative: Vec<usize> =
-            (0..number).map(|row| row - row % candidates).collect();
-        let (mut log_ps, mut log_qs) = (Vec::new(), Vec::new());
-        let (mut proposal_nll, mut ebm_loss) = (0.0, 0.0);
-        for stage in 0..features {
-            let mut masks = Dropout::new(config.dropout)
-                .map(|dropout| Masks::new(dropout, &mut dropout_streams, candidates));
-            let prefix = tensor(prefix(&rows, features, stage), [number, stage.max(1)], &device);
-            let outlook = match &mut masks {
-                Some(masks) if settings.share_masks => {
-                    propose_shared(model, prefix, stage, masks, &representative, candidates)
-                }
-                masks => model.propose(prefix, stage, masks.as_mut()),
-            };
-            draw(config, settings, &outlook, &mut rows, stage, &mut particle_streams);
-            let drawn: Vec<f32> = rows.iter().skip(stage).step_by(features).copied().collect();
-            let new = tensor(drawn.clone(), [number, 1], &device);
-            let attached = detached_trunk(settings, model, &outlook);
-            let log_q = attached.log_density(config, new.clone());
-            let log_q_values = values(&log_q);
-            proposal_nll -= log_q_values.iter().step_by(candidates).sum::<f64>();
-            log_qs.push(log_q);
-            if settings.criterion == Method::QOnly {
-                continue;
-            }
-            let log_p = model.log_factor(new, outlook.context, masks.as_mut());
-            let log_p_values = values(&log_p);
-            log_ps.push(log_p);
-            representative = (0..number).collect();
-            for (n, (system, rng)) in systems.iter_mut().zip(&mut particle_streams).enumerate() {
-                let range = n * candidates..(n + 1) * candidates;
-                let log_w: Vec<f64> = log_p_values[range.clone()]
-                    .iter()
-                    .zip(log_q_values[range.clone()].iter().zip(&drawn[range.clone()]))
-                    .map(|(p, (q, x))| p - f64::from(defence.log_density(*q as f32, *x)))
-                    .collect();
-                ebm_loss -= log_p_values[range.start];
-                system.weigh(&log_w)?;
-                if stage + 1 < features
-                    && let Some(ancestors) = system.resample(rng)
-                {
-                    let old = rows[range.start * features..range.end * features].to_vec();
-                    for (candidate, &ancestor) in ancestors.iter().enumerate() {
-                        representative[range.start + candidate] =
-                            range.start + sibling(ancestors, candidate);
-                        rows[(range.start + candidate) * features..][..=stage]
-                            .copy_from_slice(&old[ancestor * features..][..=stage]);
-                    }
-                }
-            }
-        }
-        if settings.criterion != Method::QOnly {
-            ebm_loss += systems.iter().map(ParticleSystem::log_z_hat).sum::<f64>();
-        }
-        let surrogate = surrogate(settings, &systems, log_ps, log_qs, &device);
+        let mut all = AllCandidates::new(settings, model, x, streams, step);
         let scale = 1.0 / observations as f64;
-        Ok(Self { surrogate, proposal_nll: proposal_nll * scale, ebm_loss: ebm_loss * scale })
+        let coefficients = if settings.criterion == Method::QOnly {
+            (0..features).for_each(|stage| _ = all.forward(stage));
+            vec![vec![Coefficient::proposal_alone(scale); observations]; features]
+        } else {
+            let genealogy = settings.filter(observations, 0).run(features, &mut all)?;
+            all.ebm_loss += genealogy.log_z_hat.iter().sum::<f64>();
+            settings.coefficients(&genealogy, scale)
+        };
+        Ok(Self {
+            proposal_nll: all.proposal_nll * scale,
+            ebm_loss: all.ebm_loss * scale,
+            surrogate: all.surrogate(&coefficients),
+        })
     }
 
     /// Goes backward.
@@ -148,46 +93,131 @@ impl TrainingStep<ArEbm> for DeviceStep {
     }
 }
 
-/// `mean_n sum_d sum_j c_nj log p~ - c'_nj log q` with the constants `c` of the criterion and `c'` of the proposal's
-/// objective.
-fn surrogate(
-    settings: &ArStepConfig,
-    systems: &[ParticleSystem],
+/// The candidates of all observations.
+struct AllCandidates<'a> {
+    settings: &'a ArStepConfig,
+    model: &'a ArEbm,
+    device: Device,
+    /// Both one for each observation.
+    particle_streams: Vec<Stream>,
+    dropout_streams: Vec<Stream>,
+    /// The rows of the fast path, without its networks.
+    forward: Forward,
+    /// Log-densities of every stage with the graph, `[rows, 1]`.
     log_ps: Vec<Tensor<2>>,
     log_qs: Vec<Tensor<2>>,
-    device: &Device,
-) -> Tensor<1> {
-    let candidates = settings.candidates();
-    let scale = 1.0 / systems.len() as f64;
-    let (data_share, model_share) = settings.proposal_shares();
-    let warm_up = settings.criterion == Method::QOnly;
-    let form = settings.criterion.smc_gradient();
-    let coefficients = |form| -> Vec<Vec<Vec<f64>>> {
-        systems.iter().map(|system| system.coefficients(form)).collect()
-    };
-    let energy = if warm_up { Vec::new() } else { coefficients(form) };
-    let model = if model_share > 0.0 { coefficients(SmcGradient::Trajectory) } else { Vec::new() };
-    let weighted = |log: Tensor<2>, coefficient: &dyn Fn(usize, usize) -> f64| {
-        let shape = [systems.len() * candidates, 1];
-        let constants: Vec<f32> = (0..shape[0])
-            .map(|row| (scale * coefficient(row / candidates, row % candidates)) as f32)
-            .collect();
-        (log * tensor(constants, shape, device)).sum()
-    };
-    let is_data = |candidate: usize| if candidate == 0 { 1.0 } else { 0.0 };
-    let mut total: Option<Tensor<1>> = None;
-    let mut add =
-        |term: Tensor<1>| total = Some(total.take().map_or(term.clone(), |total| total + term));
-    for (stage, log_p) in log_ps.into_iter().enumerate() {
-        add(weighted(log_p, &|n, candidate| energy[n][stage][candidate] - is_data(candidate)));
+    /// Sums over observations.
+    proposal_nll: f64,
+    ebm_loss: f64,
+}
+
+impl<'a> AllCandidates<'a> {
+    fn new(
+        settings: &'a ArStepConfig,
+        model: &'a ArEbm,
+        x: &[f32],
+        streams: &Streams,
+        step: u64,
+    ) -> Self {
+        let features = model.shape.features;
+        let streams = |purpose: &str| -> Vec<Stream> {
+            (0..x.len() / features).map(|n| streams.stream(purpose, step, n as u64)).collect()
+        };
+        let mut forward = Forward::default();
+        forward.begin(x, features, settings.candidates());
+        Self {
+            settings,
+            model,
+            device: model.proposal.first.weight.val().device(),
+            particle_streams: streams("ar-particles"),
+            dropout_streams: streams("ar-dropout"),
+            forward,
+            log_ps: Vec::new(),
+            log_qs: Vec::new(),
+            proposal_nll: 0.0,
+            ebm_loss: 0.0,
+        }
     }
-    for (stage, log_q) in log_qs.into_iter().enumerate() {
-        add(weighted(log_q, &|n, candidate| {
-            let model = if model_share > 0.0 { model[n][stage][candidate] } else { 0.0 };
-            -(data_share * is_data(candidate) + model_share * model)
-        }));
+
+    /// One stage of all candidates, and the log-weights it gives them; none where the proposal is trained alone.
+    fn forward(&mut self, stage: usize) -> Vec<f64> {
+        let (shape, candidates) = (&self.model.shape, self.settings.candidates());
+        let (features, number) = (shape.features, self.forward.num_rows());
+        let mut masks = Dropout::new(shape.dropout)
+            .map(|dropout| Masks::new(dropout, &mut self.dropout_streams, candidates));
+        let prefix = tensor(
+            prefix(&self.forward.rows, features, stage),
+            [number, stage.max(1)],
+            &self.device,
+        );
+        let outlook = match &mut masks {
+            Some(masks) if self.settings.share_masks => propose_shared(
+                self.model,
+                prefix,
+                stage,
+                masks,
+                &self.forward.representative,
+                candidates,
+            ),
+            masks => self.model.propose(prefix, stage, masks.as_mut()),
+        };
+        let defence = self.settings.defence(features);
+        outlook.each_mixture(shape, |row, mixture| {
+            if !row.is_multiple_of(candidates) {
+                let rng = &mut self.particle_streams[row / candidates];
+                self.forward.rows[row * features + stage] =
+                    defence.draw(rng).unwrap_or_else(|| mixture.sample(rng));
+            }
+        });
+        let drawn: Vec<f32> =
+            self.forward.rows.iter().skip(stage).step_by(features).copied().collect();
+        let new = tensor(drawn.clone(), [number, 1], &self.device);
+        let attached = detached_trunk(self.settings, self.model, &outlook);
+        let log_q = attached.log_density(shape, new.clone());
+        let log_q_values = to_host(&log_q);
+        self.proposal_nll -= log_q_values.iter().step_by(candidates).sum::<f64>();
+        self.log_qs.push(log_q);
+        if self.settings.criterion == Method::QOnly {
+            return Vec::new();
+        }
+        let log_p = self.model.log_factor_given(new, outlook.context, masks.as_mut());
+        let log_p_values = to_host(&log_p);
+        self.ebm_loss -= log_p_values.iter().step_by(candidates).sum::<f64>();
+        self.log_ps.push(log_p);
+        self.forward.forget_sharing();
+        let pairs = log_p_values.iter().zip(log_q_values.iter().zip(&drawn));
+        pairs.map(|(p, (q, x))| p - f64::from(defence.log_density(*q as f32, *x))).collect()
     }
-    total.expect("at least one stage")
+
+    /// The sum of all log-densities times their coefficients.
+    fn surrogate(self, coefficients: &[Vec<Coefficient>]) -> Tensor<1> {
+        let weighted = |log: Tensor<2>, stage: usize, part: fn(&Coefficient) -> f32| {
+            let constants: Vec<f32> = coefficients[stage].iter().map(part).collect();
+            let shape = [constants.len(), 1];
+            (log * tensor(constants, shape, &self.device)).sum()
+        };
+        let log_ps = self.log_ps.into_iter().enumerate();
+        let log_qs = self.log_qs.into_iter().enumerate();
+        let terms = log_ps.map(|(stage, log_p)| weighted(log_p, stage, |c| c.log_p));
+        let terms = terms.chain(log_qs.map(|(stage, log_q)| weighted(log_q, stage, |c| c.log_q)));
+        terms.reduce(|total, term| total + term).expect("at least one stage")
+    }
+}
+
+impl Particles for AllCandidates<'_> {
+    fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
+        let gained = self.forward(stage);
+        log_weights.iter_mut().zip(gained).for_each(|(log_w, gained)| *log_w += gained);
+        Ok(())
+    }
+
+    fn descend(&mut self, stage: usize, row: usize, ancestors: &[usize]) {
+        self.forward.resample(row, ancestors, stage + 1);
+    }
+
+    fn rng(&mut self, _stage: usize, row: usize) -> &mut Stream {
+        &mut self.particle_streams[row]
+    }
 }
 
 /// Runs the proposal network on the distinct prefixes of each observation alone, so that the others share their masks.
@@ -221,30 +251,6 @@ fn propose_shared(
     }
 }
 
-/// Draws the new feature of every candidate but the data point.
-fn draw(
-    config: &ArEbmConfig,
-    settings: &ArStepConfig,
-    outlook: &Outlook,
-    rows: &mut [f32],
-    stage: usize,
-    streams: &mut [Stream],
-) {
-    let (candidates, defence) = (settings.candidates(), settings.defence(config.features));
-    let outputs = 3 * config.mixture_components;
-    let raw: Vec<f32> =
-        outlook.mixture.to_data().convert::<f32>().try_into_vec().expect("32-bit floats");
-    let mut mixture = Mixture::new(config.mixture_components, config.minimum_scale as f32);
-    for (row, raw) in
-        raw.chunks_exact(outputs).enumerate().filter(|(row, _)| !row.is_multiple_of(candidates))
-    {
-        mixture.set(raw);
-        let rng = &mut streams[row / candidates];
-        rows[row * config.features + stage] =
-            defence.draw(rng).unwrap_or_else(|| mixture.sample(rng));
-    }
-}
-
 /// The outlook as the proposal's objective sees it: all of it, or the mixture's own layer alone.
 fn detached_trunk(settings: &ArStepConfig, model: &ArEbm, outlook: &Outlook) -> Outlook {
     let config = &model.shape;
@@ -259,15 +265,6 @@ fn detached_trunk(settings: &ArStepConfig, model: &ArEbm, outlook: &Outlook) -> 
     Outlook { mixture: outlook.features.clone().detach().matmul(weight) + bias, ..outlook.clone() }
 }
 
-fn expand(x: &[f32], features: usize, candidates: usize) -> Vec<f32> {
-    let mut rows = Vec::with_capacity(x.len() * candidates);
-    for x in x.chunks_exact(features) {
-        rows.extend_from_slice(x);
-        rows.resize(rows.len() + (candidates - 1) * features, 0.0);
-    }
-    rows
-}
-
 /// The first `stage` features of every row; one column of zeros at stage 0.
 fn prefix(rows: &[f32], features: usize, stage: usize) -> Vec<f32> {
     if stage == 0 {
@@ -278,8 +275,4 @@ fn prefix(rows: &[f32], features: usize, stage: usize) -> Vec<f32> {
 
 fn tensor(values: Vec<f32>, shape: [usize; 2], device: &Device) -> Tensor<2> {
     Tensor::from_data(TensorData::new(values, shape), device)
-}
-
-fn values(tensor: &Tensor<2>) -> Vec<f64> {
-    crate::host::to_host(tensor)
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::defence::Defence;
 use super::engine::Engine;
-use super::forward::{Forward, Stage};
+use super::forward::{Forward, Pass};
 use super::model::ArEbm;
 use crate::error::{Error, Result};
 use crate::watch::Watch;
@@ -20,7 +20,7 @@ pub struct Evaluator {
     pub(super) engine: Engine,
     pub(super) pool: rayon::ThreadPool,
     pub(super) watch: Arc<Watch>,
-    memory: Mutex<Vec<(Forward, Stage)>>,
+    memory: Mutex<Vec<(Forward, Pass)>>,
 }
 
 /// Log-densities of rows.
@@ -82,16 +82,16 @@ impl Evaluator {
         let tiles: Vec<RowScores> = self.pool.install(|| {
             x.par_chunks(TILE * features)
                 .map(|x| {
-                    self.with_memory(|forward, stage| {
+                    self.with_memory(|forward, pass| {
                         let rows = x.len() / features;
                         let mut scores =
                             RowScores { log_q: vec![0.0; rows], log_p_tilde: vec![0.0; rows] };
                         forward.begin(x, features, 1);
                         forward.defend(defence);
-                        for index in 0..features {
-                            self.advance(forward, index, &mut [], stage);
-                            add(&mut scores.log_q, &stage.log_draw);
-                            add(&mut scores.log_p_tilde, &stage.log_p);
+                        for stage in 0..features {
+                            self.advance(forward, stage, &mut [], pass);
+                            add(&mut scores.log_q, &pass.log_draw);
+                            add(&mut scores.log_p_tilde, &pass.log_p);
                         }
                         self.watch.advance(rows * features);
                         scores
@@ -109,22 +109,22 @@ impl Evaluator {
     pub(super) fn advance(
         &self,
         forward: &mut Forward,
-        index: usize,
+        stage: usize,
         streams: &mut [crate::rng::Stream],
-        stage: &mut Stage,
+        pass: &mut Pass,
     ) {
-        forward.propose(&self.engine, index, None, stage);
-        forward.draw(&self.engine, index, streams, stage);
-        forward.weigh(&self.engine, None, stage);
+        forward.propose(&self.engine, stage, None, pass);
+        forward.draw(&self.engine, stage, streams, pass);
+        forward.weigh(&self.engine, None, pass);
         forward.forget_sharing();
     }
 
     /// Lends the memory of a worker.
-    pub(super) fn with_memory<T>(&self, work: impl FnOnce(&mut Forward, &mut Stage) -> T) -> T {
-        let (mut forward, mut stage) =
+    pub(super) fn with_memory<T>(&self, work: impl FnOnce(&mut Forward, &mut Pass) -> T) -> T {
+        let (mut forward, mut pass) =
             self.memory.lock().expect("no panic").pop().unwrap_or_default();
-        let result = work(&mut forward, &mut stage);
-        self.memory.lock().expect("no panic").push((forward, stage));
+        let result = work(&mut forward, &mut pass);
+        self.memory.lock().expect("no panic").push((forward, pass));
         result
     }
 }

@@ -11,9 +11,9 @@ use super::simd::{dispatch, softplus};
 use super::trunk::{Tape, lane};
 use crate::rng::Stream;
 
-/// What one stage computed; enough to go back.
+/// What the forward pass of one stage computed; enough to go back.
 #[derive(Debug, Default)]
-pub struct Stage {
+pub struct Pass {
     /// The known features of every distinct prefix, `[prefixes, features]`.
     pub prefix: Panels,
     /// Prefix of every row; empty where every row has its own.
@@ -40,6 +40,17 @@ pub struct Stage {
     pub log_p: Vec<f32>,
 }
 
+impl Pass {
+    /// Adds `log p~ - log q` of the new feature to the log-weight of every row.
+    pub fn add_log_weights(&self, log_weights: &mut [f64]) {
+        for (log_w, (log_p, log_q)) in
+            log_weights.iter_mut().zip(self.log_p.iter().zip(&self.log_draw))
+        {
+            *log_w += f64::from(*log_p) - f64::from(*log_q);
+        }
+    }
+}
+
 /// Rows that grow by one feature at each stage.
 #[derive(Debug, Default)]
 pub struct Forward {
@@ -56,7 +67,7 @@ pub struct Forward {
     /// The rows so far, row-major `[rows, features]`; candidate 0 of every observation is complete from the start.
     pub rows: Vec<f32>,
     /// First row of the same observation with the same prefix, as far as resampling tells.
-    representative: Vec<usize>,
+    pub representative: Vec<usize>,
     h: Panels,
     context: Panels,
     dots: Vec<f32>,
@@ -99,9 +110,9 @@ impl Forward {
     }
 
     /// Every row has this value as its feature, so that none is drawn at that stage.
-    pub fn give(&mut self, index: usize, value: f32) {
+    pub fn give(&mut self, stage: usize, value: f32) {
         (self.candidates, self.retained) = (1, true);
-        self.rows.iter_mut().skip(index).step_by(self.features).for_each(|x| *x = value);
+        self.rows.iter_mut().skip(stage).step_by(self.features).for_each(|x| *x = value);
     }
 
     /// Rows next to each other with the same ancestor share their prefix.
@@ -118,128 +129,122 @@ impl Forward {
         self.rows.len() / self.features
     }
 
-    /// Runs the proposal network on the prefixes of length `index`, once for those that are shared.
+    /// Runs the proposal network on the prefixes of length `stage`, once for those that are shared.
     ///
     /// With dropout every row has its own mask and so its own context, unless masks are shared too.
     pub fn propose(
         &mut self,
         engine: &Engine,
-        index: usize,
+        stage: usize,
         mut masks: Option<&mut Masks>,
-        stage: &mut Stage,
+        pass: &mut Pass,
     ) {
         let (rows, features) = (self.num_rows(), self.features);
         let proposal = &engine.proposal;
         let mut distinct: Vec<usize> = Vec::new();
-        stage.sharing.clear();
+        pass.sharing.clear();
         match &mut masks {
             // The empty prefix is the same for all observations.
-            None if index == 0 => {
+            None if stage == 0 => {
                 distinct.push(0);
-                stage.sharing.resize(rows, 0);
+                pass.sharing.resize(rows, 0);
             }
-            None => find_sharing(&self.representative, &mut distinct, &mut stage.sharing),
+            None => find_sharing(&self.representative, &mut distinct, &mut pass.sharing),
             Some(masks) if self.share_masks => {
-                find_sharing(&self.representative, &mut distinct, &mut stage.sharing);
+                find_sharing(&self.representative, &mut distinct, &mut pass.sharing);
                 masks.set_rows(rows_of(&distinct, self.candidates, rows));
             }
             Some(_) => (),
         }
-        let prefixes = if stage.sharing.is_empty() { rows } else { distinct.len() };
-        stage.prefix.reshape(if index == 0 { 1 } else { prefixes }, index.max(1));
-        for prefix in 0..if index == 0 { 0 } else { prefixes } {
+        let prefixes = if pass.sharing.is_empty() { rows } else { distinct.len() };
+        pass.prefix.reshape(if stage == 0 { 1 } else { prefixes }, stage.max(1));
+        for prefix in 0..if stage == 0 { 0 } else { prefixes } {
             let row = distinct.get(prefix).copied().unwrap_or(prefix);
-            for (column, &value) in self.rows[row * features..][..index].iter().enumerate() {
-                stage.prefix.set(prefix, column, value);
+            for (column, &value) in self.rows[row * features..][..stage].iter().enumerate() {
+                pass.prefix.set(prefix, column, value);
             }
         }
         // At stage 0 all rows have the empty prefix; the trunk repeats the one row where dropout makes them differ.
-        self.h.reshape(stage.prefix.rows(), engine.config.proposal.width);
+        self.h.reshape(pass.prefix.rows(), engine.config.proposal.width);
         for panel in 0..self.h.num_panels() {
-            let start = Start::Bias(lane(&proposal.stage_bias[index], panel));
+            let start = Start::Bias(lane(&proposal.stage_bias[stage], panel));
             Panels::multiply_panel(
-                &stage.prefix,
+                &pass.prefix,
                 &proposal.first,
-                index,
+                stage,
                 panel,
                 start,
                 self.h.panel_mut(panel),
             );
         }
         match self.recording {
-            true => proposal.trunk.forward(&mut self.h, prefixes, masks, &mut stage.proposal_tape),
-            false => proposal.trunk.evaluate(&mut self.h, &mut stage.proposal_tape),
+            true => proposal.trunk.forward(&mut self.h, prefixes, masks, &mut pass.proposal_tape),
+            false => proposal.trunk.evaluate(&mut self.h, &mut pass.proposal_tape),
         }
-        let output = stage.proposal_tape.output();
-        proposal.mixture.forward(output, &mut stage.mixture_raw);
+        let output = pass.proposal_tape.output();
+        proposal.mixture.forward(output, &mut pass.mixture_raw);
     }
 
     /// Draws the new feature of every candidate but the data point, and evaluates `log q` of all.
-    pub fn draw(
-        &mut self,
-        engine: &Engine,
-        index: usize,
-        streams: &mut [Stream],
-        stage: &mut Stage,
-    ) {
+    pub fn draw(&mut self, engine: &Engine, stage: usize, streams: &mut [Stream], pass: &mut Pass) {
         let config = &engine.config;
         let mut mixture = Mixture::new(config.mixture_components, config.minimum_scale as f32);
-        let mut raw = vec![0.0; stage.mixture_raw.num_panels() * LANES];
+        let mut raw = vec![0.0; pass.mixture_raw.num_panels() * LANES];
         let mut current = None;
-        stage.x.clear();
-        stage.log_q.clear();
-        stage.log_draw.clear();
+        pass.x.clear();
+        pass.log_q.clear();
+        pass.log_draw.clear();
         for row in 0..self.num_rows() {
-            let prefix = stage.sharing.get(row).copied().unwrap_or(row);
+            let prefix = pass.sharing.get(row).copied().unwrap_or(row);
             if current != Some(prefix) {
-                stage.mixture_raw.read_row(prefix, &mut raw);
+                pass.mixture_raw.read_row(prefix, &mut raw);
                 mixture.set(&raw);
                 current = Some(prefix);
             }
-            let x = &mut self.rows[row * self.features + index];
+            let x = &mut self.rows[row * self.features + stage];
             if !(self.retained && row.is_multiple_of(self.candidates)) {
                 let rng = &mut streams[row / self.candidates];
                 *x = self.defence.draw(rng).unwrap_or_else(|| mixture.sample(rng));
             }
             let log_q = mixture.log_density(*x);
-            stage.x.push(*x);
-            stage.log_q.push(log_q);
-            stage.log_draw.push(self.defence.log_density(log_q, *x));
+            pass.x.push(*x);
+            pass.log_q.push(log_q);
+            pass.log_draw.push(self.defence.log_density(log_q, *x));
         }
     }
 
     /// Runs the energy network: `log p~(x_d | x_<d)` of every row.
-    pub fn weigh(&mut self, engine: &Engine, mut masks: Option<&mut Masks>, stage: &mut Stage) {
+    pub fn weigh(&mut self, engine: &Engine, mut masks: Option<&mut Masks>, pass: &mut Pass) {
         let (rows, energy, context) = (self.num_rows(), &engine.energy, engine.config.context);
         if let Some(masks) = &mut masks {
             masks.set_rows((0..rows / self.candidates).map(|_| self.candidates));
         }
-        self.contexts(engine, stage);
+        self.contexts(engine, pass);
         for row in 0..rows {
-            stage.energy_input.set(row, context, stage.x[row]);
+            pass.energy_input.set(row, context, pass.x[row]);
         }
-        energy.first.forward(&stage.energy_input, &mut self.h);
+        energy.first.forward(&pass.energy_input, &mut self.h);
         match self.recording {
-            true => energy.trunk.forward(&mut self.h, rows, masks, &mut stage.energy_tape),
-            false => energy.trunk.evaluate(&mut self.h, &mut stage.energy_tape),
+            true => energy.trunk.forward(&mut self.h, rows, masks, &mut pass.energy_tape),
+            false => energy.trunk.evaluate(&mut self.h, &mut pass.energy_tape),
         }
-        let output = stage.energy_tape.output();
+        let output = pass.energy_tape.output();
         self.dots.clear();
         self.dots.resize(rows * LANES, 0.0);
         for panel in 0..output.num_panels() {
             elementwise::add_dot(output.panel(panel), lane(&energy.last, panel), &mut self.dots);
         }
-        stage.energy_output.resize(rows, 0.0);
-        stage.log_p.resize(rows, 0.0);
-        log_factors(&self.dots, energy.last_bias, &mut stage.energy_output, &mut stage.log_p);
+        pass.energy_output.resize(rows, 0.0);
+        pass.log_p.resize(rows, 0.0);
+        log_factors(&self.dots, energy.last_bias, &mut pass.energy_output, &mut pass.log_p);
     }
 
     /// The context of every row, as the first columns of the energy network's input.
-    fn contexts(&mut self, engine: &Engine, stage: &mut Stage) {
+    fn contexts(&mut self, engine: &Engine, pass: &mut Pass) {
         let proposal = &engine.proposal;
-        let output = stage.proposal_tape.output();
+        let output = pass.proposal_tape.output();
         let context =
-            if stage.sharing.is_empty() { &mut stage.energy_input } else { &mut self.context };
+            if pass.sharing.is_empty() { &mut pass.energy_input } else { &mut self.context };
         context.reshape(output.rows(), engine.config.context + 1);
         for panel in 0..proposal.context.weight.num_panels() {
             let start = Start::Bias(lane(&proposal.context.bias, panel));
@@ -253,8 +258,8 @@ impl Forward {
                 context.panel_mut(panel),
             );
         }
-        if !stage.sharing.is_empty() {
-            stage.energy_input.gather(&self.context, &stage.sharing);
+        if !pass.sharing.is_empty() {
+            pass.energy_input.gather(&self.context, &pass.sharing);
         }
     }
 
@@ -277,7 +282,7 @@ impl Forward {
 }
 
 /// The first candidate with the same ancestor.
-pub(super) fn sibling(ancestors: &[usize], candidate: usize) -> usize {
+fn sibling(ancestors: &[usize], candidate: usize) -> usize {
     let earlier = ancestors[..candidate].iter().position(|&other| other == ancestors[candidate]);
     earlier.unwrap_or(candidate)
 }

@@ -1,6 +1,7 @@
 //! The autoregressive EBM: networks, proposal, training step, sampling and evaluation.
 
 mod bridge;
+mod coefficients;
 mod config;
 mod criterion;
 mod defence;
@@ -14,7 +15,6 @@ mod mixture;
 mod model;
 mod network;
 mod panels;
-mod particles;
 mod products;
 mod sample;
 pub(crate) mod simd;

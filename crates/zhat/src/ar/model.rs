@@ -6,7 +6,12 @@ use burn::tensor::activation::{log_softmax, softplus};
 
 use super::config::ArEbmConfig;
 use super::dropout::Masks;
+use super::mixture::Mixture;
 use super::network::ResidualNet;
+use crate::host::Place;
+use crate::model::{SequentialModel, UnnormalisedModel, log_sum_exp};
+use crate::proposal::SequentialProposal;
+use crate::rng::Stream;
 
 /// `p~(x) = prod_d p~(x_d | x_<d)` and `q(x) = prod_d q(x_d | x_<d)`.
 ///
@@ -63,12 +68,17 @@ impl ArEbm {
         }
     }
 
+    /// What is known of the next feature of rows of which the columns before `stage` are known.
+    fn outlook(&self, stage: usize, x: &Tensor<2>) -> Outlook {
+        self.propose(x.clone().narrow(1, 0, stage.max(1)), stage, None)
+    }
+
     /// `log p~(x_d | x_<d) = -softplus(o)` of the energy network's output `o`.
     ///
     /// # Shapes
     /// - `x`: `[n, 1]`, `context`: `[n, context]`
     /// - output: `[n, 1]`
-    pub fn log_factor(
+    pub fn log_factor_given(
         &self,
         x: Tensor<2>,
         context: Tensor<2>,
@@ -94,14 +104,49 @@ impl Outlook {
         let terms = log_softmax(part(0), 1) - z.square() * 0.5 - scales.log();
         log_sum_exp(terms) - 0.5 * (2.0 * std::f64::consts::PI).ln()
     }
+
+    /// Hands over the mixture of every row in order, to be drawn from.
+    pub(super) fn each_mixture(&self, shape: &ArEbmConfig, mut each: impl FnMut(usize, &Mixture)) {
+        let raw = self.mixture.to_data().convert::<f32>();
+        let raw: Vec<f32> = raw.try_into_vec().expect("32-bit floats");
+        let mut mixture = Mixture::new(shape.mixture_components, shape.minimum_scale as f32);
+        for (row, raw) in raw.chunks_exact(3 * shape.mixture_components).enumerate() {
+            mixture.set(raw);
+            each(row, &mixture);
+        }
+    }
 }
 
-/// `log sum_j exp(v_j)` over the columns.
-///
-/// # Shapes
-/// - `values`: `[n, c]`
-/// - output: `[n, 1]`
-pub(crate) fn log_sum_exp(values: Tensor<2>) -> Tensor<2> {
-    let largest = values.clone().detach().max_dim(1);
-    (values - largest.clone()).exp().sum_dim(1).log() + largest
+impl UnnormalisedModel for ArEbm {
+    fn log_p_tilde(&self, x: Tensor<2>) -> Tensor<1> {
+        let factors = (0..self.num_stages()).map(|stage| self.log_factor(stage, x.clone()));
+        factors.reduce(|sum, factor| sum + factor).expect("at least one feature")
+    }
+}
+
+/// Without dropout.
+impl SequentialModel for ArEbm {
+    fn num_stages(&self) -> usize {
+        self.shape.features
+    }
+
+    fn log_factor(&self, stage: usize, x: Tensor<2>) -> Tensor<1> {
+        let outlook = self.outlook(stage, &x);
+        self.log_factor_given(x.narrow(1, stage, 1), outlook.context, None).squeeze_dim(1)
+    }
+}
+
+/// Without dropout and without a defensive part.
+impl SequentialProposal for ArEbm {
+    fn sample(&self, stage: usize, prefix: Tensor<2>, rng: &mut Stream) -> Tensor<1> {
+        let mut drawn = Vec::with_capacity(prefix.dims()[0]);
+        let outlook = self.outlook(stage, &prefix);
+        outlook.each_mixture(&self.shape, |_, mixture| drawn.push(f64::from(mixture.sample(rng))));
+        Place::of(&prefix).tensor(drawn, [prefix.dims()[0]])
+    }
+
+    fn log_prob(&self, stage: usize, x: Tensor<2>) -> Tensor<1> {
+        let outlook = self.outlook(stage, &x);
+        outlook.log_density(&self.shape, x.narrow(1, stage, 1)).squeeze_dim(1)
+    }
 }

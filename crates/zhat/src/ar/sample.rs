@@ -4,9 +4,10 @@ use rayon::prelude::*;
 
 use super::criterion::ArStepConfig;
 use super::evaluate::{Evaluator, TILE};
-use super::particles::ParticleSystem;
+use super::forward::{Forward, Pass};
 use crate::error::Result;
 use crate::rng::{Stream, Streams};
+use crate::smc::Particles;
 
 impl Evaluator {
     /// Independent draws from the proposal.
@@ -18,12 +19,12 @@ impl Evaluator {
         let mut rows = vec![0.0; number * features];
         self.pool.install(|| {
             rows.par_chunks_mut(TILE * features).enumerate().for_each(|(tile, out)| {
-                self.with_memory(|forward, stage| {
+                self.with_memory(|forward, pass| {
                     forward.begin_free(out.len() / features, features);
                     let mut stream = [streams.stream("ar-proposal", 0, tile as u64)];
-                    for index in 0..features {
-                        forward.propose(&self.engine, index, None, stage);
-                        forward.draw(&self.engine, index, &mut stream, stage);
+                    for stage in 0..features {
+                        forward.propose(&self.engine, stage, None, pass);
+                        forward.draw(&self.engine, stage, &mut stream, pass);
                     }
                     out.copy_from_slice(&forward.rows);
                 });
@@ -53,36 +54,20 @@ impl Evaluator {
                 .enumerate()
                 .map(|(at, x)| {
                     let (first, observations) = (at * tile, x.len() / features);
-                    let mut rngs: Vec<Stream> = (0..observations)
+                    let rngs = (0..observations)
                         .map(|n| streams.stream("ar-transition", step, (first + n) as u64))
                         .collect();
-                    self.with_memory(|forward, stage| {
+                    self.with_memory(|forward, pass| {
                         forward.begin(x, features, candidates);
                         forward.defend(settings.defence(features));
-                        let mut systems: Vec<ParticleSystem> = (0..observations)
-                            .map(|n| ParticleSystem::new(settings, first + n))
-                            .collect();
-                        for index in 0..features {
-                            self.advance(forward, index, &mut rngs, stage);
-                            for (n, (system, rng)) in systems.iter_mut().zip(&mut rngs).enumerate()
-                            {
-                                let rows = n * candidates..(n + 1) * candidates;
-                                let pairs =
-                                    stage.log_p[rows.clone()].iter().zip(&stage.log_draw[rows]);
-                                let log_w: Vec<f64> =
-                                    pairs.map(|(p, q)| f64::from(*p) - f64::from(*q)).collect();
-                                system.weigh(&log_w)?;
-                                if index + 1 < features
-                                    && let Some(ancestors) = system.resample(rng)
-                                {
-                                    forward.resample(n, ancestors, index + 1);
-                                }
-                            }
-                        }
+                        let mut tile = Tile { evaluator: self, forward, pass, rngs };
+                        let filter = settings.filter(observations, first).without_past();
+                        let genealogy = filter.run(features, &mut tile)?;
+                        let Tile { forward, mut rngs, .. } = tile;
                         let mut moved = Vec::with_capacity(x.len());
-                        for (n, (system, rng)) in systems.iter().zip(&mut rngs).enumerate() {
-                            let selected = rng.categorical(system.weights(features - 1));
-                            let row = n * candidates + selected;
+                        let weights = genealogy.final_weights().chunks_exact(candidates);
+                        for (n, (weights, rng)) in weights.zip(&mut rngs).enumerate() {
+                            let row = n * candidates + rng.categorical(weights);
                             moved.extend_from_slice(&forward.rows[row * features..][..features]);
                         }
                         Ok(moved)
@@ -91,5 +76,30 @@ impl Evaluator {
                 .collect()
         });
         moved.into_iter().collect::<Result<Vec<_>>>().map(|parts| parts.concat())
+    }
+}
+
+/// The candidates of a few observations, in the memory of a worker.
+struct Tile<'a> {
+    evaluator: &'a Evaluator,
+    forward: &'a mut Forward,
+    pass: &'a mut Pass,
+    /// One for each observation.
+    rngs: Vec<Stream>,
+}
+
+impl Particles for Tile<'_> {
+    fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
+        self.evaluator.advance(self.forward, stage, &mut self.rngs, self.pass);
+        self.pass.add_log_weights(log_weights);
+        Ok(())
+    }
+
+    fn descend(&mut self, stage: usize, row: usize, ancestors: &[usize]) {
+        self.forward.resample(row, ancestors, stage + 1);
+    }
+
+    fn rng(&mut self, _stage: usize, row: usize) -> &mut Stream {
+        &mut self.rngs[row]
     }
 }

@@ -7,8 +7,7 @@ use super::defence::Defence;
 use super::evaluate::{Evaluator, TILE};
 use crate::error::Result;
 use crate::rng::{Stream, Streams};
-use crate::smc::{Filter, SmcConfig};
-use crate::weights::{LogWeights, Weights};
+use crate::smc::{Filter, First, Particles, SmcConfig};
 
 /// One run of SMC, or of importance sampling when it never resamples.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +27,7 @@ pub struct SmcEstimate {
 impl Evaluator {
     /// Plain SMC with the proposal and its defensive part; `repeat` numbers independent runs of the same seed.
     ///
-    /// Memory is about `4 * features + 60` bytes for each particle. A particle's context is computed once for all the
+    /// Memory is about `4 * features + 45` bytes for each particle. A particle's context is computed once for all the
     /// offspring of its ancestor, and once for everybody at the first stage.
     pub fn smc(&self, config: &SmcConfig, streams: &Streams, repeat: u64) -> Result<SmcEstimate> {
         self.smc_given(config, &vec![None; self.features()], streams, repeat)
@@ -52,32 +51,18 @@ impl Evaluator {
         config.validate()?;
         let features = self.features();
         assert_eq!(given.len(), features, "one entry for each feature");
-        let mut filter = Filter::new(config, 1, false);
+        let columns = Vec::with_capacity(features);
+        let (ancestors, resampling) = (None, None);
         let mut cloud =
-            Cloud { number: config.num_particles, columns: Vec::new(), ancestors: None };
-        let mut effective_sample_size = Vec::with_capacity(features);
-        let mut largest_weight = Vec::with_capacity(features);
-        let mut weights: Option<Weights> = None;
-        for index in 0..features {
-            let (column, log_w) = self.grow(&cloud, given, streams, repeat)?;
-            cloud.columns.push(column);
-            let (_, normalised) = filter.weigh(&LogWeights::from_values(log_w, cloud.number));
-            effective_sample_size.extend(normalised.effective_sample_size());
-            largest_weight.push(normalised.values().iter().copied().fold(0.0, f64::max));
-            weights = Some(normalised);
-            if index + 1 < features {
-                let ancestry =
-                    filter.resample(&mut streams.stream("ar-smc-resampling", repeat, index as u64));
-                cloud.resample(ancestry.resampled[0].then_some(ancestry.ancestors));
-            }
-        }
-        let weights = weights.expect("at least one feature").values().to_vec();
+            Cloud { evaluator: self, given, streams, repeat, columns, ancestors, resampling };
+        let filter = Filter::new(config, 1, First::Drawn).without_past();
+        let mut genealogy = filter.run(features, &mut cloud)?;
         Ok(SmcEstimate {
-            log_z_hat: filter.log_z_hat()[0],
-            effective_sample_size,
-            largest_weight,
+            log_z_hat: genealogy.log_z_hat[0],
+            effective_sample_size: genealogy.effective_sample_size.concat(),
+            largest_weight: genealogy.largest_weight.concat(),
             columns: cloud.columns,
-            weights,
+            weights: genealogy.weights.pop().expect("at least one feature"),
         })
     }
 
@@ -101,79 +86,82 @@ impl Evaluator {
                 .collect()
         })
     }
+}
 
-    /// One more feature of every particle, and its log-weight.
-    fn grow(
-        &self,
-        cloud: &Cloud,
-        given: &[Option<f32>],
-        streams: &Streams,
-        repeat: u64,
-    ) -> Result<(Vec<f32>, Vec<f64>)> {
-        let (features, index, number) = (self.features(), cloud.columns.len(), cloud.number);
-        let tiles = number.div_ceil(TILE);
+/// The particles so far, of which a tile at a time goes through the networks.
+struct Cloud<'a> {
+    evaluator: &'a Evaluator,
+    given: &'a [Option<f32>],
+    streams: &'a Streams,
+    repeat: u64,
+    /// Feature by feature.
+    columns: Vec<Vec<f32>>,
+    /// Whom each particle took its features from after the last stage, if it was resampled.
+    ancestors: Option<Vec<usize>>,
+    resampling: Option<Stream>,
+}
+
+impl Particles for Cloud<'_> {
+    fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
+        let (evaluator, features) = (self.evaluator, self.given.len());
+        let tiles = log_weights.len().div_ceil(TILE);
         // As long as nothing has been drawn, all particles are the same.
-        let common = given[..index].iter().all(Option::is_some);
-        let (mut column, mut log_w) = (vec![0.0; number], vec![0.0; number]);
-        self.pool.install(|| {
-            let outputs = column.par_chunks_mut(TILE).zip(log_w.par_chunks_mut(TILE));
-            outputs.enumerate().try_for_each(|(tile, (column, log_w))| {
-                self.watch.check()?;
-                self.with_memory(|forward, stage| {
+        let common = self.given[..stage].iter().all(Option::is_some);
+        let ancestors = self.ancestors.take();
+        let mut column = vec![0.0; log_weights.len()];
+        evaluator.pool.install(|| {
+            let outputs = column.par_chunks_mut(TILE).zip(log_weights.par_chunks_mut(TILE));
+            outputs.enumerate().try_for_each(|(tile, (column, log_weights))| {
+                evaluator.watch.check()?;
+                evaluator.with_memory(|forward, pass| {
                     let (first, rows) = (tile * TILE, column.len());
                     forward.begin_free(rows, features);
                     forward.defend(Defence::EVALUATION);
-                    cloud.copy_to(first, features, &mut forward.rows);
-                    if let Some(value) = given[index] {
-                        forward.give(index, value);
+                    self.copy_to(first, &mut forward.rows);
+                    if let Some(value) = self.given[stage] {
+                        forward.give(stage, value);
                     }
-                    match &cloud.ancestors {
+                    match &ancestors {
                         _ if common => forward.share(&vec![0; rows]),
                         Some(ancestors) => forward.share(&ancestors[first..first + rows]),
                         None => {}
                     }
-                    let lane = (index * tiles + tile) as u64;
-                    let mut stream = [streams.stream("ar-smc", repeat, lane)];
-                    self.advance(forward, index, &mut stream, stage);
-                    column.copy_from_slice(&stage.x);
-                    let factors = stage.log_p.iter().zip(&stage.log_draw);
-                    for (log_w, (log_p, log_q)) in log_w.iter_mut().zip(factors) {
+                    let lane = (stage * tiles + tile) as u64;
+                    let mut stream = [self.streams.stream("ar-smc", self.repeat, lane)];
+                    evaluator.advance(forward, stage, &mut stream, pass);
+                    column.copy_from_slice(&pass.x);
+                    if self.given[stage].is_some() {
                         // What is given was not proposed.
-                        let log_q = if given[index].is_some() { 0.0 } else { *log_q };
-                        *log_w = f64::from(*log_p) - f64::from(log_q);
+                        pass.log_draw.fill(0.0);
                     }
+                    pass.add_log_weights(log_weights);
                 });
-                self.watch.advance(column.len());
+                evaluator.watch.advance(column.len());
                 Ok(())
             })
         })?;
-        crate::weights::check_finite("log p~ - log q of the autoregressive EBM", &log_w, number)?;
-        Ok((column, log_w))
+        self.columns.push(column);
+        Ok(())
     }
-}
 
-/// The particles so far.
-struct Cloud {
-    number: usize,
-    /// Feature by feature.
-    columns: Vec<Vec<f32>>,
-    /// Whom each particle took its features from at the last resampling, if there was one.
-    ancestors: Option<Vec<usize>>,
-}
-
-impl Cloud {
-    fn resample(&mut self, ancestors: Option<Vec<usize>>) {
-        self.ancestors = ancestors;
-        let Some(ancestors) = &self.ancestors else { return };
+    fn descend(&mut self, _stage: usize, _row: usize, ancestors: &[usize]) {
         for column in &mut self.columns {
             *column = ancestors.iter().map(|&ancestor| column[ancestor]).collect();
         }
+        self.ancestors = Some(ancestors.to_vec());
     }
 
+    fn rng(&mut self, stage: usize, _row: usize) -> &mut Stream {
+        let stream = self.streams.stream("ar-smc-resampling", self.repeat, stage as u64);
+        self.resampling.insert(stream)
+    }
+}
+
+impl Cloud<'_> {
     /// What is known of the particles from `first` on, into rows.
-    fn copy_to(&self, first: usize, features: usize, rows: &mut [f32]) {
+    fn copy_to(&self, first: usize, rows: &mut [f32]) {
         for (feature, values) in self.columns.iter().enumerate() {
-            for (row, &value) in rows.chunks_exact_mut(features).zip(&values[first..]) {
+            for (row, &value) in rows.chunks_exact_mut(self.given.len()).zip(&values[first..]) {
                 row[feature] = value;
             }
         }

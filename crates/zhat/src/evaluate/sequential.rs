@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 
 use super::LogZ;
 use crate::error::{Error, Result};
-use crate::host::{Place, to_host};
+use crate::host::Place;
 use crate::model::SequentialModel;
 use crate::proposal::SequentialProposal;
 use crate::rng::Stream;
@@ -29,7 +29,7 @@ where
     let run = Smc::plain(config, model, proposal, num_estimates, place, rng)?;
     Ok(LogZ {
         effective_sample_size: smallest(&run),
-        ..LogZ::from_estimates(&to_host(&run.log_z_hat))
+        ..LogZ::from_estimates(&run.genealogy.log_z_hat)
     })
 }
 
@@ -54,10 +54,12 @@ where
     let run = Smc::conditional(config, model, proposal, x0, rng)?;
     Ok(LogZ {
         effective_sample_size: smallest(&run),
-        ..LogZ::from_conditional_estimates(&to_host(&run.log_z_hat))
+        ..LogZ::from_conditional_estimates(&run.genealogy.log_z_hat)
     })
 }
 
+/// The smallest stage's mean over rows.
 fn smallest(run: &Smc) -> f64 {
-    run.effective_sample_sizes().into_iter().fold(f64::INFINITY, f64::min)
+    let stages = run.genealogy.effective_sample_size.iter();
+    stages.map(|rows| rows.iter().sum::<f64>() / rows.len() as f64).fold(f64::INFINITY, f64::min)
 }

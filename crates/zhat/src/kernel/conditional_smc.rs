@@ -60,15 +60,12 @@ where
     fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
         let place = Place::of(&state.x);
         let smc = Smc::conditional(&self.config, model, &self.proposal, state.x, rng)?;
+        let (log_p_tilde, weights) = smc.terms(self.gradient, &place);
         let log_proposal = smc.log_proposal();
-        let filtering = smc.filtering_terms(&place);
-        let weights = smc.weights().clone();
-        let mut candidates = Candidates::new(smc.x, smc.log_p_tilde, log_proposal, |_| weights)?;
+        let mut candidates =
+            Candidates::new(smc.x, smc.log_p_tilde, log_proposal, |log_w| log_w.normalise())?;
         candidates.log_z_hat = Some(smc.log_z_hat);
-        if self.gradient == SmcGradient::Filtering {
-            let (log_p_tilde, weights) = filtering;
-            candidates.terms = Some(Terms { start: candidates.start(), log_p_tilde, weights });
-        }
+        candidates.terms = Some(Terms { start: candidates.start(), log_p_tilde, weights });
         Ok(candidates)
     }
 
@@ -85,4 +82,77 @@ where
     M: SequentialModel + ?Sized,
     Q: SequentialProposal,
 {
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::host::to_host;
+    use crate::model::{GaussianChain, GaussianChainProposal};
+    use crate::proposal::Proposal;
+    use crate::rng::Streams;
+    use crate::smc::{ResampleWhen, Resampling};
+
+    /// The descendants' weights at every stage, against the gathered `log p~` of whole trajectories.
+    #[test]
+    fn the_terms_of_the_trajectory_form_add_up_to_the_weighted_candidates() {
+        let device = Device::flex();
+        let model = GaussianChain::new(0.9, 0.8, 0.8, 5, &device);
+        let mut rng = Streams::new(1).stream("test", 0, 0);
+        let x0 = model.exact(&device).unwrap().sample(20, &Place::new(&device), &mut rng);
+        for resample_when in [ResampleWhen::EveryStage, ResampleWhen::EffectiveSampleSizeBelow(0.6)]
+        {
+            let resampling = Resampling::Stratified;
+            let kernel =
+                ConditionalSmc::new(GaussianChainProposal { coupling: 0.4, std_dev: 1.4 }, 5)
+                    .unwrap()
+                    .with_config(SmcConfig { num_particles: 6, resampling, resample_when })
+                    .unwrap();
+            let sum = |gradient| {
+                let kernel = kernel.clone().with_gradient(gradient);
+                let rng = &mut Streams::new(2).stream("test", 0, 0);
+                let candidates = kernel.propose(&model, State::new(x0.clone()), rng).unwrap();
+                let terms = candidates.terms.clone().unwrap();
+                let place = Place::of(&candidates.x);
+                let whole = candidates.log_p_tilde.clone() * candidates.weights.tensor(&place);
+                [terms.log_p_tilde * terms.weights, whole].map(|sum| to_host(&sum.sum())[0])
+            };
+            let [trajectory, whole] = sum(SmcGradient::Trajectory);
+            assert!((trajectory - whole).abs() < 1e-3, "{trajectory} {whole}");
+            let [filtering, whole] = sum(SmcGradient::Filtering);
+            assert!((filtering - whole).abs() > 0.1, "the forms differ: {filtering} {whole}");
+        }
+    }
+
+    /// A strong pull puts most particles thousands of nats behind at every stage, where `exp` gives zero.
+    #[test]
+    fn weights_that_underflow_are_no_error() {
+        let device = Device::flex();
+        let model = GaussianChain::new(0.9, 2.0, 60.0, 3, &device);
+        let proposal = GaussianChainProposal { coupling: 0.4, std_dev: 1.4 };
+        let mut rng = Streams::new(1).stream("test", 0, 0);
+        let x0 = model.exact(&device).unwrap().sample(20, &Place::new(&device), &mut rng);
+        let never = ResampleWhen::EffectiveSampleSizeBelow(0.0);
+        let config = SmcConfig::new(6).unwrap().with_resample_when(never);
+        let kernel = ConditionalSmc::new(proposal.clone(), 5).unwrap().with_config(config).unwrap();
+        let candidates = kernel.propose(&model, State::new(x0), &mut rng).unwrap();
+        let lowest = candidates.log_w_tilde.rows().flatten().copied().fold(0.0, f64::min);
+        assert!(lowest < -5000.0, "the case is not hard enough: {lowest}");
+        // Never resampled: the weights are those of importance sampling with whole rows, up to one factor a row.
+        let [n, c, d] = candidates.x.dims();
+        let x = candidates.x.clone().reshape([n * c, d]);
+        let log_q = to_host(&crate::proposal::WholeRows::new(proposal, 3).log_prob(x));
+        let log_w_tilde = candidates.log_w_tilde.rows().flatten();
+        let factors: Vec<f64> = to_host(&candidates.log_p_tilde)
+            .iter()
+            .zip(log_q)
+            .zip(log_w_tilde)
+            .map(|((p, q), w)| p - q - w)
+            .collect();
+        for row in factors.chunks_exact(c) {
+            assert!(row.iter().all(|factor| (factor - row[0]).abs() < 0.05), "{row:?}");
+        }
+    }
 }

@@ -73,3 +73,13 @@ pub(crate) fn parameter<const D: usize>(
     let tensor = Place::new(device).tensor(values, shape);
     Param::from_tensor(if device.is_autodiff() { tensor.autodiff() } else { tensor })
 }
+
+/// `log sum_j exp(v_j)` over the columns, with the graph.
+///
+/// # Shapes
+/// - `values`: `[n, c]`
+/// - output: `[n, 1]`
+pub(crate) fn log_sum_exp(values: Tensor<2>) -> Tensor<2> {
+    let largest = values.clone().detach().max_dim(1);
+    (values - largest.clone()).exp().sum_dim(1).log() + largest
+}

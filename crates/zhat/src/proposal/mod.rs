@@ -7,6 +7,7 @@ mod mixture;
 mod model_itself;
 mod path;
 mod random_walk;
+mod whole_rows;
 
 pub use adaptive::Adaptive;
 pub use hamiltonian::Hamiltonian;
@@ -15,6 +16,7 @@ pub use mixture::{Component, GaussianMixture};
 pub use model_itself::ModelItself;
 pub use path::Path;
 pub use random_walk::RandomWalk;
+pub use whole_rows::WholeRows;
 
 use burn::tensor::Tensor;
 

@@ -1,10 +1,12 @@
 //! Sequential Monte Carlo: particles that grow one column at a time, plain or conditional on one of them.
 
-mod filter;
+mod driver;
+mod genealogy;
 mod resampling;
 mod run;
 
-pub use filter::{Ancestry, Filter};
+pub use driver::{Filter, First, Particles};
+pub use genealogy::Genealogy;
 pub use resampling::Resampling;
 pub use run::Smc;
 

@@ -1,9 +1,9 @@
 //! Resampling: ancestors drawn by weight, plain or with the first particle kept.
 //!
 //! Conditional SMC needs the law of the ancestors given that particle 0 descends from particle 0. For multinomial
-//! resampling the others are independent of that. For stratified and systematic resampling, understood with a random
-//! rotation of the particles so that each of them has ancestor `j` with probability `w_j`, the uniform behind the
-//! offspring of particle 0 has a density proportional to their number; see [`Resampling::conditional_ancestors`] and
+//! resampling the others are independent of that. Stratified and systematic resampling are understood with parents and
+//! children on circles that are turned at random, so that no particle is special: each child then has ancestor `j` with
+//! probability `w_j`, and the point behind the first child is uniform. See [`Resampling::conditional_ancestors`] and
 //! Chopin and Singh, *On particle Gibbs sampling*, Bernoulli 21 (2015), section 5.
 
 use serde::{Deserialize, Serialize};
@@ -26,54 +26,60 @@ pub enum Resampling {
 impl Resampling {
     /// As many ancestors as there are weights, in increasing order.
     pub fn ancestors(self, weights: &[f64], rng: &mut Stream) -> Vec<usize> {
+        self.draw(weights, &mut || rng.uniform())
+    }
+
+    /// Ancestors of all particles, given that the first particle descends from the first.
+    ///
+    /// The parents are turned at random. Given that its ancestor is particle 0, the point of a child is uniform in the
+    /// interval of particle 0; it tells which of the children this is, and the others have points as ever. The children
+    /// are turned so that this one is the first.
+    pub fn conditional_ancestors(self, weights: &[f64], rng: &mut Stream) -> Vec<usize> {
+        self.draw_conditional(weights, &mut || rng.uniform())
+    }
+
+    fn draw(self, weights: &[f64], uniform: &mut impl FnMut() -> f64) -> Vec<usize> {
         let number = weights.len();
         match self {
-            Resampling::Multinomial => invert(weights, sorted_uniforms(number, rng).into_iter()),
+            Resampling::Multinomial => {
+                invert(weights, sorted_uniforms(number, uniform).into_iter())
+            }
             Resampling::Stratified => {
-                invert(weights, (0..number).map(|i| (i as f64 + rng.uniform()) / number as f64))
+                invert(weights, (0..number).map(|i| (i as f64 + uniform()) / number as f64))
             }
             Resampling::Systematic => {
-                let shift = rng.uniform();
+                let shift = uniform();
                 invert(weights, (0..number).map(|i| (i as f64 + shift) / number as f64))
             }
         }
     }
 
-    /// Ancestors of all particles, given that the first particle descends from the first.
-    ///
-    /// Let `c w_0 = m + r` with `m` whole and `0 <= r < 1`. The strata below `m` belong to particle 0, and stratum `m`
-    /// gives it one more offspring when its uniform is below `r`. Given the rotation that puts an offspring of particle
-    /// 0 first, this uniform is below `r` with probability `r (m + 1) / (c w_0)`.
-    pub fn conditional_ancestors(self, weights: &[f64], rng: &mut Stream) -> Vec<usize> {
+    fn draw_conditional(self, weights: &[f64], uniform: &mut impl FnMut() -> f64) -> Vec<usize> {
         let number = weights.len();
         if self == Resampling::Multinomial {
-            let mut ancestors = invert(weights, sorted_uniforms(number - 1, rng).into_iter());
+            let mut ancestors = invert(weights, sorted_uniforms(number - 1, uniform).into_iter());
             ancestors.insert(0, 0);
             return ancestors;
         }
-        let expected = number as f64 * weights[0];
-        if expected <= 0.0 {
-            // Particle 0 has lost all its weight to rounding; the limit of the law below has one offspring of it.
-            let mut ancestors = self.ancestors(weights, rng);
-            ancestors[0] = 0;
-            return ancestors;
-        }
-        let (whole, rest) = (expected.floor(), expected.fract());
-        let below = rng.uniform() < rest * (whole + 1.0) / expected;
-        let decisive =
-            if below { rest * rng.uniform() } else { rest + (1.0 - rest) * rng.uniform() };
-        let offspring = whole as usize + usize::from(below);
+        let turn = ((uniform() * number as f64) as usize).min(number - 1);
+        let mut parents = weights.to_vec();
+        parents.rotate_right(turn);
+        // Particle 0 now stands at `turn`, and its interval begins where those before it end.
+        let begin: f64 = parents[..turn].iter().sum();
+        let point = number as f64 * (begin + parents[turn] * uniform());
+        let child = (point as usize).min(number - 1);
         let points = (0..number).map(|i| {
-            let uniform = match self {
-                Resampling::Stratified if i != whole as usize => rng.uniform(),
-                _ => decisive,
+            let within = match self {
+                Resampling::Stratified if i != child => uniform(),
+                _ => point - child as f64,
             };
-            (i as f64 + uniform) / number as f64
+            (i as f64 + within) / number as f64
         });
-        let mut ancestors = invert(weights, points.collect::<Vec<_>>().into_iter());
-        // The offspring of particle 0 come first; rounding at the edge of a stratum must not lose the last of them.
-        ancestors[..offspring.min(number)].fill(0);
-        ancestors.rotate_left(rng.index(offspring.min(number)));
+        let mut ancestors = invert(&parents, points);
+        // Rounding at the edge of its interval, which may be empty, must not lose particle 0.
+        ancestors[child] = turn;
+        ancestors.iter_mut().for_each(|parent| *parent = (*parent + number - turn) % number);
+        ancestors.rotate_left(child);
         ancestors
     }
 }
@@ -95,21 +101,23 @@ fn invert(weights: &[f64], points: impl Iterator<Item = f64>) -> Vec<usize> {
 }
 
 /// Independent uniforms in increasing order, from exponential spacings.
-fn sorted_uniforms(number: usize, rng: &mut Stream) -> Vec<f64> {
+fn sorted_uniforms(number: usize, uniform: &mut impl FnMut() -> f64) -> Vec<f64> {
     let mut sum = 0.0;
     let mut values: Vec<f64> = (0..number)
         .map(|_| {
-            sum -= (1.0 - rng.uniform()).ln();
+            sum -= (1.0 - uniform()).ln();
             sum
         })
         .collect();
-    sum -= (1.0 - rng.uniform()).ln();
+    sum -= (1.0 - uniform()).ln();
     values.iter_mut().for_each(|value| *value /= sum);
     values
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::rng::Streams;
 
@@ -135,40 +143,200 @@ mod tests {
         }
     }
 
-    /// The conditional law is the unconditional one, rotated at random and conditioned on the first ancestor being 0.
+    /// Multinomial resampling draws its points sorted, which the exact enumeration below takes for granted.
     #[test]
-    fn conditional_ancestors_have_the_conditional_law() {
-        let weights = [0.37, 0.13, 0.5];
-        for scheme in SCHEMES {
-            let mut rng = Streams::new(2).stream("test", 0, 0);
-            let mut histogram = [[0.0f64; 27]; 2];
-            let mut totals = [0.0f64; 2];
-            let code = |a: &[usize]| a[0] * 9 + a[1] * 3 + a[2];
-            for _ in 0..60_000 {
-                // Plain, rotated uniformly, and kept only if the first ancestor is 0.
-                let mut ancestors = scheme.ancestors(&weights, &mut rng);
-                if scheme == Resampling::Multinomial {
-                    let order = rng.permutation(3);
-                    ancestors = order.iter().map(|&i| ancestors[i]).collect();
-                } else {
-                    ancestors.rotate_left(rng.index(3));
-                }
-                if ancestors[0] == 0 {
-                    ancestors[1..].sort_unstable();
-                    histogram[0][code(&ancestors)] += 1.0;
-                    totals[0] += 1.0;
-                }
-                let mut conditional = scheme.conditional_ancestors(&weights, &mut rng);
-                assert_eq!(conditional[0], 0);
-                conditional[1..].sort_unstable();
-                histogram[1][code(&conditional)] += 1.0;
-                totals[1] += 1.0;
+    fn sorted_uniforms_have_the_means_and_variances_of_order_statistics() {
+        let mut rng = Streams::new(2).stream("test", 0, 0);
+        let repeats = 60_000;
+        let mut sums = [[0.0; 2]; 3];
+        for _ in 0..repeats {
+            let values = sorted_uniforms(3, &mut || rng.uniform());
+            assert!(values.is_sorted() && values[2] < 1.0);
+            for (sums, value) in sums.iter_mut().zip(values) {
+                *sums = [sums[0] + value, sums[1] + value * value];
             }
-            for (plain, conditional) in histogram[0].iter().zip(histogram[1]) {
-                let (a, b) = (plain / totals[0], conditional / totals[1]);
-                let spread = a * (1.0 - a) / totals[0] + b * (1.0 - b) / totals[1];
-                assert!((a - b).abs() <= 4.5 * spread.sqrt() + 1e-9, "{scheme:?}: {a} against {b}");
+        }
+        for (k, [sum, squares]) in (1..).zip(sums) {
+            // The k-th of 3 is Beta(k, 4 - k): mean k / 4, mean square k (k + 1) / 20. Its square varies by less than 1 / 9.
+            let (k, repeats) = (f64::from(k), f64::from(repeats));
+            let bound = 4.5 * (1.0 / 9.0 / repeats).sqrt();
+            assert!((sum / repeats - k / 4.0).abs() < bound);
+            assert!((squares / repeats - k * (k + 1.0) / 20.0).abs() < bound);
+        }
+    }
+
+    /// All values of a function of uniforms and their probabilities, exactly: the `i`-th uniform takes the midpoints of
+    /// `cells[i]` equal cells, so that its edges must be among those at which the function changes.
+    fn law(
+        cells: &[usize],
+        draw: impl Fn(&mut dyn FnMut() -> f64) -> Vec<usize>,
+    ) -> BTreeMap<Vec<usize>, f64> {
+        let mut law = BTreeMap::new();
+        let total: usize = cells.iter().product();
+        for mut at in 0..total {
+            let mut left = cells.iter();
+            let ancestors = draw(&mut || {
+                let number = *left.next().expect("a uniform for each draw");
+                let cell = at % number;
+                at /= number;
+                (cell as f64 + 0.5) / number as f64
+            });
+            *law.entry(ancestors).or_insert(0.0) += 1.0 / total as f64;
+        }
+        law
+    }
+
+    fn divide(masses: &[usize]) -> Vec<f64> {
+        let total: usize = masses.iter().sum();
+        masses.iter().map(|&mass| mass as f64 / total as f64).collect()
+    }
+
+    /// The law of [`Resampling::draw_conditional`] for weights in the ratio of whole numbers.
+    ///
+    /// With total `s` of the numbers and `m` of particle 0, the point of the first child changes stratum at multiples of
+    /// `1 / (c m)`, where the shift that it gives the others changes their parents too, and a point of a stratum changes
+    /// parent at multiples of `1 / s`.
+    fn conditional_law(scheme: Resampling, masses: &[usize]) -> BTreeMap<Vec<usize>, f64> {
+        let (weights, total) = (divide(masses), masses.iter().sum::<usize>());
+        let number = masses.len();
+        match scheme {
+            Resampling::Multinomial => {
+                // Sorted uniforms are what they say; the points that are inverted take all values.
+                law(&vec![total; number - 1], |uniform| {
+                    let mut points: Vec<f64> = (1..number).map(|_| uniform()).collect();
+                    points.sort_by(f64::total_cmp);
+                    [vec![0], invert(&weights, points.into_iter())].concat()
+                })
             }
+            Resampling::Systematic => law(&[number, number * masses[0]], |mut uniform| {
+                scheme.draw_conditional(&weights, &mut uniform)
+            }),
+            Resampling::Stratified => {
+                let mut cells = vec![total; number + 1];
+                (cells[0], cells[1]) = (number, number * masses[0]);
+                law(&cells, |mut uniform| scheme.draw_conditional(&weights, &mut uniform))
+            }
+        }
+    }
+
+    /// The plain law with parents and children turned at random, given that the first child descends from particle 0.
+    fn turned_and_conditioned(scheme: Resampling, masses: &[usize]) -> BTreeMap<Vec<usize>, f64> {
+        let (number, total) = (masses.len(), masses.iter().sum::<usize>());
+        let mut turned = BTreeMap::new();
+        for turn in 0..number {
+            let mut parents = divide(masses);
+            parents.rotate_right(turn);
+            let cells = if scheme == Resampling::Systematic { 1 } else { number };
+            for (ancestors, probability) in
+                law(&vec![total; cells], |mut uniform| scheme.draw(&parents, &mut uniform))
+            {
+                for child in 0..number {
+                    let mut ancestors: Vec<usize> =
+                        ancestors.iter().map(|parent| (parent + number - turn) % number).collect();
+                    ancestors.rotate_left(child);
+                    if ancestors[0] == 0 {
+                        *turned.entry(ancestors).or_insert(0.0) += probability;
+                    }
+                }
+            }
+        }
+        let kept: f64 = turned.values().sum();
+        turned.into_iter().map(|(ancestors, p)| (ancestors, p / kept)).collect()
+    }
+
+    #[test]
+    fn the_conditional_law_is_exactly_the_plain_one_turned_and_conditioned() {
+        for masses in [vec![3, 1, 2], vec![1, 5, 2], vec![7, 1, 1], vec![2, 3, 1, 1]] {
+            for scheme in [Resampling::Stratified, Resampling::Systematic] {
+                let (law, expected) =
+                    (conditional_law(scheme, &masses), turned_and_conditioned(scheme, &masses));
+                assert!(law.keys().eq(expected.keys()), "{scheme:?}, {masses:?}");
+                for (ancestors, probability) in law {
+                    let difference = probability - expected[&ancestors];
+                    assert!(difference.abs() < 1e-12, "{scheme:?}, {masses:?}, {ancestors:?}");
+                }
+            }
+        }
+    }
+
+    /// The rule of the first version: the parents are not turned, so that particle 0 always begins a stratum.
+    fn unturned_law(masses: &[usize]) -> BTreeMap<Vec<usize>, f64> {
+        let (weights, total, number) = (divide(masses), masses.iter().sum::<usize>(), masses.len());
+        let mut cells = vec![total; number];
+        cells[0] = number * masses[0];
+        law(&cells, |uniform| {
+            let point = number as f64 * weights[0] * uniform();
+            let child = point as usize;
+            let points: Vec<f64> = (0..number)
+                .map(|i| if i == child { point } else { i as f64 + uniform() } / number as f64)
+                .collect();
+            let mut ancestors = invert(&weights, points.into_iter());
+            ancestors.rotate_left(child);
+            ancestors
+        })
+    }
+
+    /// Conditional SMC on three values at each of two stages: how far one transition moves the model's probabilities.
+    fn drift(
+        number: usize,
+        first: [usize; 3],
+        law: impl Fn(&[usize]) -> BTreeMap<Vec<usize>, f64>,
+    ) -> f64 {
+        // The weights of stage 0 are whole numbers; those of stage 1 depend on where stage 0 was.
+        let first_q = [0.5, 0.3, 0.2];
+        let factor =
+            |a: usize, b: usize| [[3.0, 0.4, 0.1], [0.2, 1.0, 2.5], [0.7, 0.05, 0.3]][a][b];
+        let second_q = [[0.2, 0.5, 0.3], [0.6, 0.1, 0.3], [0.3, 0.3, 0.4]];
+        let p_tilde = |a: usize, b: usize| first[a] as f64 * first_q[a] * factor(a, b);
+        let z: f64 = (0..9).map(|x| p_tilde(x / 3, x % 3)).sum();
+        let digits = |mut code: usize, first: usize| -> Vec<usize> {
+            let mut digits = vec![first];
+            digits.extend((1..number).map(|_| {
+                let digit = code % 3;
+                code /= 3;
+                digit
+            }));
+            digits
+        };
+        let mut after = [0.0; 9];
+        for a0 in 0..3 {
+            for code in 0..3usize.pow(number as u32 - 1) {
+                let a = digits(code, a0);
+                let draw_a: f64 = a[1..].iter().map(|&a| first_q[a]).product();
+                let masses: Vec<usize> = a.iter().map(|&a| first[a]).collect();
+                for (ancestors, probability) in law(&masses) {
+                    for (b0, code) in (0..3)
+                        .flat_map(|b0| (0..3usize.pow(number as u32 - 1)).map(move |c| (b0, c)))
+                    {
+                        let b = digits(code, b0);
+                        let parent = |j: usize| a[ancestors[j]];
+                        let draw_b: f64 = (1..number).map(|j| second_q[parent(j)][b[j]]).product();
+                        let w: Vec<f64> = (0..number)
+                            .map(|j| factor(parent(j), b[j]) / second_q[parent(j)][b[j]])
+                            .collect();
+                        let scale = p_tilde(a0, b0) / z * draw_a * probability * draw_b
+                            / w.iter().sum::<f64>();
+                        for j in 0..number {
+                            after[3 * parent(j) + b[j]] += scale * w[j];
+                        }
+                    }
+                }
+            }
+        }
+        let moved = after.iter().enumerate().map(|(x, p)| (p - p_tilde(x / 3, x % 3) / z).abs());
+        moved.fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn conditional_smc_is_exactly_invariant_with_every_scheme() {
+        for (number, first) in [(3, [1, 2, 5]), (4, [1, 2, 3])] {
+            for scheme in SCHEMES {
+                let drift = drift(number, first, |masses| conditional_law(scheme, masses));
+                assert!(drift < 1e-12, "{scheme:?}, {number} particles: {drift:e}");
+            }
+            // With parents that are not turned it is not, and the enumeration sees it.
+            let unturned = drift(number, first, unturned_law);
+            assert!(unturned > 1e-4, "{number} particles: {unturned:e}");
         }
     }
 

@@ -1,14 +1,15 @@
 //! A run of sequential Monte Carlo on a sequential model, with the graph of every factor.
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{Bool, Int, Tensor, TensorData};
 
-use super::{Ancestry, Filter, SmcConfig};
+use super::{Filter, First, Genealogy, Particles, SmcConfig};
 use crate::error::Result;
 use crate::host::{Place, to_host};
-use crate::model::SequentialModel;
+use crate::kernel::SmcGradient;
+use crate::model::{SequentialModel, log_sum_exp};
 use crate::proposal::SequentialProposal;
 use crate::rng::Stream;
-use crate::weights::{LogWeights, Weights};
+use crate::weights::LogWeights;
 
 /// The particles of many independent systems (rows), and everything that was learnt on the way.
 pub struct Smc {
@@ -18,17 +19,10 @@ pub struct Smc {
     pub log_p_tilde: Tensor<2>,
     /// `log Z-hat` of each row with the graph, ancestors held fixed: `[n]`.
     pub log_z_hat: Tensor<1>,
-    stages: Vec<Stage>,
-    log_weights: LogWeights,
-}
-
-/// What one stage leaves behind.
-struct Stage {
-    /// `log p~(x_d | x_<d)` with the graph: `[n, c]`.
-    log_factor: Tensor<2>,
-    weights: Weights,
-    /// Rows whose particles were resampled after this stage; all of them after the last.
-    ends_block: Vec<bool>,
+    /// Weights and ancestors.
+    pub genealogy: Genealogy,
+    /// `log p~(x_d | x_<d)` of every stage with the graph: `[n, c]`.
+    log_factors: Vec<Tensor<2>>,
 }
 
 impl Smc {
@@ -45,7 +39,7 @@ impl Smc {
         M: SequentialModel + ?Sized,
         Q: SequentialProposal + ?Sized,
     {
-        run(config, model, proposal, Start::Plain { rows, place: place.clone() }, rng)
+        run(config, model, proposal, rows, None, place, rng)
     }
 
     /// Conditional SMC (Alg. 3): particle 0 of each row is that row of `x0` and is never resampled away.
@@ -63,159 +57,148 @@ impl Smc {
         M: SequentialModel + ?Sized,
         Q: SequentialProposal + ?Sized,
     {
-        run(config, model, proposal, Start::Conditional { x0 }, rng)
+        let (rows, place) = (x0.dims()[0], Place::of(&x0));
+        run(config, model, proposal, rows, Some(to_host(&x0)), &place, rng)
     }
 
-    /// Normalised weights of the final trajectories.
-    pub fn weights(&self) -> &Weights {
-        &self.stages.last().expect("at least one stage").weights
-    }
-
-    /// Effective sample size after each stage, averaged over rows.
-    pub fn effective_sample_sizes(&self) -> Vec<f64> {
-        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-        self.stages.iter().map(|s| mean(s.weights.effective_sample_size().collect())).collect()
-    }
-
-    /// What is subtracted from `log p~` of a trajectory to give its final log-weight.
+    /// What is subtracted from `log p~` of a trajectory to give its final log-weight; nothing from one without weight.
     pub(crate) fn log_proposal(&self) -> Vec<f64> {
         let log_p_tilde = to_host(&self.log_p_tilde);
-        log_p_tilde.iter().zip(self.log_weights.rows().flatten()).map(|(p, w)| p - w).collect()
+        let pairs = log_p_tilde.iter().zip(&self.genealogy.log_weights);
+        pairs.map(|(p, w)| if w.is_finite() { p - w } else { 0.0 }).collect()
     }
 
-    /// The gradient of `log Z-hat` as terms: factors of a stage, weighed by the weights just before the next resampling.
-    ///
-    /// Between two resamplings `log Z-hat` gains `log 1/c sum_j prod_d p~_d / q_d` over the stages of the block, whose
-    /// derivative weighs all factors of the block by the normalised weights at its end.
+    /// The gradient of `log Z-hat` as terms: the factors of all stages with what they are weighed by.
     ///
     /// # Shapes
     /// - output: log-factors and weights, both `[n, stages * particles]`
-    pub(crate) fn filtering_terms(&self, place: &Place) -> (Tensor<2>, Tensor<2>) {
-        let columns = self.weights().columns();
-        let rows = self.stages[0].ends_block.len();
-        let mut block_end = vec![0.0; rows * columns];
-        let mut weights = Vec::with_capacity(self.stages.len());
-        for stage in self.stages.iter().rev() {
-            for (row, ends) in stage.ends_block.iter().enumerate() {
-                if *ends {
-                    let span = row * columns..(row + 1) * columns;
-                    block_end[span.clone()].copy_from_slice(&stage.weights.values()[span]);
-                }
-            }
-            weights.push(place.tensor(block_end.clone(), [rows, columns]));
-        }
-        weights.reverse();
-        let factors = self.stages.iter().map(|stage| stage.log_factor.clone()).collect();
+    pub(crate) fn terms(&self, gradient: SmcGradient, place: &Place) -> (Tensor<2>, Tensor<2>) {
+        let shape = self.log_p_tilde.dims();
+        let weights = self.genealogy.coefficients(gradient).into_iter();
+        let weights = weights.map(|weights| place.tensor(weights, shape)).collect();
+        // A factor of zero has no weight, and its logarithm must not make the sum infinite.
+        let factors = self.log_factors.iter();
+        let factors =
+            factors.map(|factor| factor.clone().mask_fill(factor.clone().is_inf(), 0.0)).collect();
         (Tensor::cat(factors, 1), Tensor::cat(weights, 1))
     }
-}
-
-enum Start {
-    Plain { rows: usize, place: Place },
-    Conditional { x0: Tensor<2> },
 }
 
 fn run<M, Q>(
     config: &SmcConfig,
     model: &M,
     proposal: &Q,
-    start: Start,
+    rows: usize,
+    x0: Option<Vec<f64>>,
+    place: &Place,
     rng: &mut Stream,
 ) -> Result<Smc>
 where
     M: SequentialModel + ?Sized,
     Q: SequentialProposal + ?Sized,
 {
-    let dimension = model.num_stages();
-    let (rows, place, retained) = match start {
-        Start::Plain { rows, place } => (rows, place, None),
-        Start::Conditional { x0 } => (x0.dims()[0], Place::of(&x0), Some(to_host(&x0))),
-    };
-    let columns = config.num_particles;
-    let particles = rows * columns;
-    let mut filter = Filter::new(config, rows, retained.is_some());
-    let mut x = vec![0.0; particles * dimension];
-    let mut stages: Vec<Stage> = Vec::with_capacity(dimension);
-    let mut ancestry: Option<Ancestry> = None;
-    // Attached: log p~ of the trajectories, log-weights since the last resampling, and log Z-hat of closed blocks.
-    let mut log_p_tilde: Option<Tensor<2>> = None;
-    let mut block: Option<Tensor<2>> = None;
-    let mut log_z_hat: Option<Tensor<1>> = None;
-    let mut log_weights = None;
-    for stage in 0..dimension {
-        let prefix = place.tensor(x.clone(), [particles, dimension]);
-        let drawn = to_host(&proposal.sample(stage, prefix, rng));
-        for (particle, value) in drawn.into_iter().enumerate() {
-            x[particle * dimension + stage] = match &retained {
-                Some(x0) if particle % columns == 0 => x0[particle / columns * dimension + stage],
-                _ => value,
-            };
-        }
-        let rows_so_far: Tensor<2> = place.tensor(x.clone(), [particles, dimension]);
-        let log_q = to_host(&proposal.log_prob(stage, rows_so_far.clone()));
-        let log_factor = model.log_factor(stage, rows_so_far).reshape([rows, columns]);
-        let (total, weights) = filter.weigh(&LogWeights::new(&log_factor, &log_q)?);
-        let log_w = log_factor.clone() - place.tensor(log_q, [rows, columns]);
-        log_p_tilde = Some(match (log_p_tilde, &ancestry) {
-            (Some(past), Some(ancestry)) => {
-                past.gather(1, index(&ancestry.ancestors, [rows, columns], &log_w))
-                    + log_factor.clone()
-            }
-            _ => log_factor.clone(),
-        });
-        block = Some(match (block, &ancestry) {
-            (Some(open), Some(ancestry)) => {
-                open * indicator(&ancestry.resampled, false, &place).unsqueeze_dim(1) + log_w
-            }
-            _ => log_w,
-        });
-        let last = stage + 1 == dimension;
-        let next = if last { None } else { Some(filter.resample(rng)) };
-        let ends_block = next.as_ref().map_or(vec![true; rows], |next| next.resampled.clone());
-        let closed =
-            log_mean_exp(block.clone().expect("just set")) * indicator(&ends_block, true, &place);
-        log_z_hat = Some(log_z_hat.map_or(closed.clone(), |sum| sum + closed));
-        if let Some(next) = &next {
-            x = descend(&x, &next.ancestors, columns, dimension);
-        }
-        stages.push(Stage { log_factor, weights, ends_block });
-        log_weights = Some(total);
-        ancestry = next;
-    }
+    let (num_particles, dimension) = (config.num_particles, model.num_stages());
+    let first = if x0.is_some() { First::Retained } else { First::Drawn };
+    let x = vec![0.0; rows * num_particles * dimension];
+    let (log_factors, log_q) = (Vec::new(), Vec::new());
+    let mut particles =
+        Trajectories { model, proposal, place, rng, num_particles, x0, x, log_factors, log_q };
+    let genealogy = Filter::new(config, rows, first).run(dimension, &mut particles)?;
+    let Trajectories { x, log_factors, log_q, .. } = particles;
     Ok(Smc {
-        x: place.tensor(x, [rows, columns, dimension]),
-        log_p_tilde: log_p_tilde.expect("at least one stage"),
-        log_z_hat: log_z_hat.expect("at least one stage"),
-        stages,
-        log_weights: log_weights.expect("at least one stage"),
+        x: place.tensor(x, [rows, num_particles, dimension]),
+        log_p_tilde: of_trajectories(&log_factors, &genealogy),
+        log_z_hat: attached_log_z_hat(&log_factors, log_q, &genealogy, place),
+        genealogy,
+        log_factors,
     })
 }
 
-/// Every particle becomes a copy of its ancestor.
-fn descend(x: &[f64], ancestors: &[usize], columns: usize, dimension: usize) -> Vec<f64> {
-    let mut next = Vec::with_capacity(x.len());
-    for (particle, ancestor) in ancestors.iter().enumerate() {
-        let at = (particle / columns * columns + ancestor) * dimension;
-        next.extend_from_slice(&x[at..at + dimension]);
+/// Particles of a model and a proposal in tensors, all rows at once.
+struct Trajectories<'a, M: ?Sized, Q: ?Sized> {
+    model: &'a M,
+    proposal: &'a Q,
+    place: &'a Place,
+    rng: &'a mut Stream,
+    num_particles: usize,
+    /// What particle 0 of every row is, where it is given.
+    x0: Option<Vec<f64>>,
+    x: Vec<f64>,
+    log_factors: Vec<Tensor<2>>,
+    log_q: Vec<Vec<f64>>,
+}
+
+impl<M, Q> Particles for Trajectories<'_, M, Q>
+where
+    M: SequentialModel + ?Sized,
+    Q: SequentialProposal + ?Sized,
+{
+    fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
+        let (number, dimension) = (log_weights.len(), self.model.num_stages());
+        let prefix = self.place.tensor(self.x.clone(), [number, dimension]);
+        let drawn = to_host(&self.proposal.sample(stage, prefix, self.rng));
+        for (particle, value) in drawn.into_iter().enumerate() {
+            self.x[particle * dimension + stage] = match &self.x0 {
+                Some(x0) if particle.is_multiple_of(self.num_particles) => {
+                    x0[particle / self.num_particles * dimension + stage]
+                }
+                _ => value,
+            };
+        }
+        let x: Tensor<2> = self.place.tensor(self.x.clone(), [number, dimension]);
+        let log_q = to_host(&self.proposal.log_prob(stage, x.clone()));
+        let shape = [number / self.num_particles, self.num_particles];
+        let log_factor = self.model.log_factor(stage, x).reshape(shape);
+        let log_w = LogWeights::new(&log_factor, &log_q)?;
+        log_weights.iter_mut().zip(log_w.rows().flatten()).for_each(|(to, w)| *to += w);
+        self.log_factors.push(log_factor);
+        self.log_q.push(log_q);
+        Ok(())
     }
-    next
+
+    fn descend(&mut self, _stage: usize, row: usize, ancestors: &[usize]) {
+        let dimension = self.model.num_stages();
+        let x =
+            &mut self.x[row * self.num_particles * dimension..][..self.num_particles * dimension];
+        let old = x.to_vec();
+        for (x, ancestor) in x.chunks_exact_mut(dimension).zip(ancestors) {
+            x.copy_from_slice(&old[ancestor * dimension..][..dimension]);
+        }
+    }
+
+    fn rng(&mut self, _stage: usize, _row: usize) -> &mut Stream {
+        self.rng
+    }
 }
 
-fn index(ancestors: &[usize], shape: [usize; 2], like: &Tensor<2>) -> Tensor<2, Int> {
-    let ancestors: Vec<i64> = ancestors.iter().map(|&ancestor| ancestor as i64).collect();
-    Tensor::from_data(TensorData::new(ancestors, shape), &like.device().inner())
+/// `log p~` of the final trajectories: the factors of those they descend from.
+fn of_trajectories(log_factors: &[Tensor<2>], genealogy: &Genealogy) -> Tensor<2> {
+    let factors = log_factors.iter().zip(genealogy.lineages()).map(|(factor, lineage)| {
+        let lineage: Vec<i64> = lineage.into_iter().map(|particle| particle as i64).collect();
+        let lineage = TensorData::new(lineage, factor.dims());
+        factor.clone().gather(1, Tensor::<2, Int>::from_data(lineage, &factor.device().inner()))
+    });
+    factors.reduce(|sum, factor| sum + factor).expect("at least one stage")
 }
 
-/// One where a flag is as asked for, else zero.
-fn indicator(flags: &[bool], wanted: bool, place: &Place) -> Tensor<1> {
-    let values = flags.iter().map(|&flag| if flag == wanted { 1.0 } else { 0.0 }).collect();
-    place.tensor(values, [flags.len()])
-}
-
-/// `log 1/c sum_j exp(v_j)` of each row, with the graph.
-fn log_mean_exp(values: Tensor<2>) -> Tensor<1> {
-    let columns = values.dims()[1] as f64;
-    let largest = values.clone().detach().max_dim(1);
-    let sum = (values - largest.clone()).exp().sum_dim(1).log() + largest;
-    sum.squeeze_dim::<1>(1) - columns.ln()
+/// `log Z-hat` with the graph: for each block between two resamplings `log 1/c sum_j prod_d p~_d / q_d`.
+fn attached_log_z_hat(
+    log_factors: &[Tensor<2>],
+    log_q: Vec<Vec<f64>>,
+    genealogy: &Genealogy,
+    place: &Place,
+) -> Tensor<1> {
+    let [rows, num_particles] = log_factors[0].dims();
+    let mut block = place.tensor(vec![0.0; rows * num_particles], [rows, num_particles]);
+    let mut log_z_hat = place.tensor(vec![0.0; rows], [rows]);
+    for (stage, (log_factor, log_q)) in log_factors.iter().zip(log_q).enumerate() {
+        block = block + log_factor.clone() - place.tensor(log_q, [rows, num_particles]);
+        let ends: Vec<bool> = (0..rows).map(|row| genealogy.ends_block(stage, row)).collect();
+        let ends: Tensor<1, Bool> =
+            Tensor::from_data(TensorData::new(ends, [rows]), &log_factor.device().inner());
+        let gain = log_sum_exp(block.clone()).squeeze_dim::<1>(1) - (num_particles as f64).ln();
+        log_z_hat = log_z_hat + gain.mask_fill(ends.clone().bool_not(), 0.0);
+        block = block.mask_fill(ends.unsqueeze_dim::<2>(1).expand([rows, num_particles]), 0.0);
+    }
+    log_z_hat
 }

@@ -1,47 +1,13 @@
 //! Estimates and draws against quadrature, on a random model of two features.
 
 use zhat::ar::*;
-use zhat::burn::module::{Module, ModuleMapper, Param};
 use zhat::burn::tensor::{Device, Tensor, TensorData};
 use zhat::criterion::Method;
-use zhat::rng::{Stream, Streams};
+use zhat::model::UnnormalisedModel;
+use zhat::proposal::{Proposal, WholeRows};
 use zhat::smc::{ResampleWhen, SmcConfig};
 
-struct Randomise(Stream);
-impl ModuleMapper for Randomise {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let shape = param.val().dims();
-        let fan_in = if D == 2 { shape[0] } else { 2 };
-        let values: Vec<f32> = (0..shape.iter().product())
-            .map(|_| (1.3 / (fan_in as f64).sqrt() * self.0.normal()) as f32)
-            .collect();
-        param.map(|tensor| Tensor::<D>::from_data(TensorData::new(values, shape), &tensor.device()))
-    }
-}
-
-/// A random model. Its energy network's last layer is made positive, so that the energy grows to both sides, and the
-/// mixtures are made wide enough to cover it.
-fn model() -> (ArEbm, Streams) {
-    model_with_spread(2.0)
-}
-
-/// The same with this added to the raw scales of the mixtures.
-fn model_with_spread(spread: f32) -> (ArEbm, Streams) {
-    let mut config = ArEbmConfig::new(2);
-    config.proposal = NetworkSize { blocks: 1, width: 16, activation: Activation::Tanh };
-    config.energy = NetworkSize { blocks: 1, width: 16, activation: Activation::Relu };
-    (config.context, config.mixture_components) = (8, 3);
-    let streams = Streams::new(27);
-    let model = config.init(&Device::flex(), &mut streams.stream("init", 0, 0)).unwrap();
-    let mut model = model.map(&mut Randomise(streams.stream("randomise", 0, 0)));
-    model.energy.last.weight = model.energy.last.weight.map(|weight| weight.abs() * 2.0);
-    model.energy.last.bias = model.energy.last.bias.map(|bias| bias.map(|bias| bias - 2.0));
-    let wider: Vec<f32> =
-        (0..8 + 9).map(|output| if output < 8 + 6 { 0.0 } else { spread }).collect();
-    let wider = Tensor::<1>::from_data(TensorData::new(wider, [17]), &Device::flex());
-    model.proposal.last.bias = model.proposal.last.bias.map(|bias| bias.map(|bias| bias + wider));
-    (model, streams)
-}
+use crate::small_model::{model, model_with_spread};
 
 /// Grid of midpoints on `[-LIMIT, LIMIT]^2`.
 const LIMIT: f32 = 15.0;
@@ -100,18 +66,10 @@ fn rows_score_as_in_plain_burn_operations() {
     let evaluator = Evaluator::new(&model, 2).unwrap();
     let x = evaluator.sample_proposal(600, &streams);
     let scores = evaluator.score(&x);
-    let n = x.len() / 2;
-    let tensor =
-        |values: Vec<f32>| Tensor::<2>::from_data(TensorData::new(values, [n, 1]), &Device::flex());
-    let first = tensor(x.iter().step_by(2).copied().collect());
-    let second = tensor(x.iter().skip(1).step_by(2).copied().collect());
-    let (mut log_q, mut log_p) =
-        (Tensor::zeros([n, 1], &Device::flex()), Tensor::zeros([n, 1], &Device::flex()));
-    for (stage, new) in [first.clone(), second].into_iter().enumerate() {
-        let outlook = model.propose(first.clone(), stage, None);
-        log_q = log_q + outlook.log_density(&model.shape, new.clone());
-        log_p = log_p + model.log_factor(new, outlook.context, None);
-    }
+    let rows =
+        Tensor::<2>::from_data(TensorData::new(x.clone(), [x.len() / 2, 2]), &Device::flex());
+    let log_q = WholeRows::new(model.clone(), 2).log_prob(rows.clone());
+    let log_p = model.log_p_tilde(rows);
     for (tensor, values) in [(log_q, &scores.log_q), (log_p, &scores.log_p_tilde)] {
         let expected: Vec<f32> = tensor.into_data().try_into_vec().unwrap();
         for (a, &b) in values.iter().zip(&expected) {

@@ -2,4 +2,5 @@
 
 mod evaluation;
 mod gradient;
+mod small_model;
 mod training;

@@ -2,17 +2,23 @@
 //!
 //! A z-score below 4.5 is asked for, which an unbiased estimator exceeds once in 150,000 seeds.
 
+use zhat::ar::Evaluator;
 use zhat::burn::tensor::{Device, Tensor};
 use zhat::evaluate::{
-    AnnealedConfig, conditional_importance_sampling, conditional_smc, importance_sampling, smc,
+    AnnealedConfig, LogZ, conditional_importance_sampling, conditional_smc, importance_sampling,
+    smc,
 };
 use zhat::host::to_host;
-use zhat::kernel::{ConditionalImportance, Contrast, Metropolis, State};
-use zhat::model::{DiagonalGaussian, FullGaussian, GaussianChain, GaussianChainProposal};
-use zhat::proposal::{Langevin, Proposal};
+use zhat::kernel::{ConditionalImportance, ConditionalSmc, Contrast, Metropolis, State};
+use zhat::model::{
+    DiagonalGaussian, FullGaussian, GaussianChain, GaussianChainProposal, UnnormalisedModel,
+};
+use zhat::proposal::{Langevin, Proposal, RandomWalk, WholeRows};
+use zhat::rng::Streams;
 use zhat::smc::{ResampleWhen, Resampling, Smc, SmcConfig};
 use zhat::weights::log_mean_exp;
 
+use crate::autoregressive::Exact;
 use crate::support::{place, rng, z_score};
 
 /// An unnormalised correlated Gaussian: log Z = log(2 pi) + 1/2 log det.
@@ -70,6 +76,50 @@ fn sequential_estimates_of_log_z_agree_with_the_truth_within_their_standard_erro
             assert!(estimate.standard_error < 0.02);
         }
     }
+}
+
+#[test]
+fn general_estimates_of_log_z_of_the_autoregressive_ebm_agree_with_quadrature_and_its_own_engine() {
+    let exact = Exact::new();
+    let (model, log_z) = (&exact.model, exact.log_z);
+    let rows = WholeRows::new(model.clone(), 2);
+    let x0 = exact.sample(3000, &mut rng(1));
+    let walk = Metropolis::new(RandomWalk::new(1.5).unwrap(), 1).unwrap();
+    let annealed = AnnealedConfig::new(3000, 10).unwrap();
+    let config = SmcConfig::new(10).unwrap();
+    let conditional = ConditionalSmc::new(model.clone(), 9).unwrap();
+    let estimates = [
+        ("is", importance_sampling(model, &rows, 50_000, &place(), &mut rng(2)).unwrap()),
+        (
+            "cis",
+            conditional_importance_sampling(model, rows.clone(), 9, x0.clone(), &mut rng(3))
+                .unwrap(),
+        ),
+        ("ais", annealed.run(&walk, model, &rows, &place(), &mut rng(4)).unwrap()),
+        ("smc", smc(&config, model, model, 3000, &place(), &mut rng(5)).unwrap()),
+        ("csmc", conditional_smc(&config, model, model, x0.clone(), &mut rng(6)).unwrap()),
+    ];
+    let evaluator = Evaluator::new(model, 2).unwrap();
+    let engine: Vec<f64> = (0..200)
+        .map(|repeat| {
+            let config = SmcConfig::new(500).unwrap();
+            evaluator.smc(&config, &Streams::new(7), repeat).unwrap().log_z_hat
+        })
+        .collect();
+    let engine = LogZ::from_estimates(&engine);
+    for (name, estimate) in estimates.into_iter().chain([("engine", engine.clone())]) {
+        let z = (estimate.log_z - log_z).abs() / estimate.standard_error;
+        assert!(z < 4.5, "{name}: {estimate:?} against {log_z}");
+        assert!(estimate.standard_error < 0.05, "{name}: {estimate:?}");
+        let error = estimate.standard_error.hypot(engine.standard_error);
+        assert!((estimate.log_z - engine.log_z).abs() < 4.5 * error, "{name}: {estimate:?}");
+    }
+    // Candidates of the conditional kernel carry log p~ of whole trajectories.
+    let candidates = conditional.propose(model, State::new(x0), &mut rng(8)).unwrap();
+    let [n, c, d] = candidates.x.dims();
+    let expected = to_host(&model.log_p_tilde(candidates.x.reshape([n * c, d])));
+    let log_p_tilde = to_host(&candidates.log_p_tilde);
+    assert!(log_p_tilde.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-4 * (1.0 + b.abs())));
 }
 
 #[test]

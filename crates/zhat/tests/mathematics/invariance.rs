@@ -1,15 +1,20 @@
 //! Every kernel leaves every target invariant, and the check would notice if one did not.
 
 use zhat::Result;
+use zhat::ar::ArEbm;
 use zhat::burn::tensor::{Device, Tensor};
 use zhat::host::to_host;
-use zhat::kernel::{Candidates, ConditionalSmc, Contrast, Kernel, Repeat, State};
+use zhat::kernel::{
+    Barker, Candidates, ConditionalImportance, ConditionalSmc, Contrast, Kernel, Metropolis,
+    Repeat, State,
+};
 use zhat::model::{FullGaussian, GaussianChain, GaussianChainProposal, UnnormalisedModel};
-use zhat::proposal::{ConditionalProposal, Proposal, RandomWalk};
+use zhat::proposal::{ConditionalProposal, Langevin, Proposal, RandomWalk, WholeRows};
 use zhat::rng::Stream;
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat::weights::barker;
 
+use crate::autoregressive::Exact;
 use crate::support::{Target, kernels, largest_z_score, model_itself_kernel, place, rng};
 
 /// Exact draws in, one transition, and back out: the distribution must be the same.
@@ -60,6 +65,39 @@ fn conditional_smc_leaves_a_chain_invariant_with_every_resampling_scheme() {
             assert!(z < 4.5, "{resampling:?}, {resample_when:?}, 3 steps: z = {z:.2}");
         }
     }
+}
+
+#[test]
+fn every_kind_of_kernel_leaves_the_autoregressive_ebm_invariant() {
+    let exact = Exact::new();
+    let x0 = exact.sample(10_000, &mut rng(3));
+    let rows = || WholeRows::new(exact.model.clone(), 2);
+    let mut kernels: Vec<(String, Box<dyn Kernel<ArEbm>>)> = vec![
+        ("cis".into(), Box::new(ConditionalImportance::new(rows(), 4).unwrap())),
+        ("barker".into(), Box::new(Barker::new(RandomWalk::new(1.5).unwrap(), 2).unwrap())),
+        ("mala".into(), Box::new(Metropolis::new(Langevin::new(0.8).unwrap(), 1).unwrap())),
+        ("metropolis, independent".into(), Box::new(Metropolis::new(rows(), 1).unwrap())),
+    ];
+    for resampling in [Resampling::Multinomial, Resampling::Stratified, Resampling::Systematic] {
+        for resample_when in [ResampleWhen::EveryStage, ResampleWhen::EffectiveSampleSizeBelow(0.7)]
+        {
+            let config = SmcConfig { num_particles: 4, resampling, resample_when };
+            let kernel = ConditionalSmc::new(exact.model.clone(), 3).unwrap();
+            let kernel = kernel.with_config(config).unwrap();
+            kernels.push((format!("csmc, {resampling:?}, {resample_when:?}"), Box::new(kernel)));
+        }
+    }
+    for (name, kernel) in kernels {
+        let moved = kernel.propose(&exact.model, State::new(x0.clone()), &mut rng(4)).unwrap();
+        assert!(moved.move_probability() > 0.2, "{name} hardly moves");
+        let z = z_of(kernel.as_ref(), &exact.model, x0.clone(), 4);
+        assert!(z < 4.5, "{name}: z = {z:.2}");
+    }
+    // It would be noticed if one were not.
+    let z = z_of(&Forgetful(rows()), &exact.model, x0.clone(), 4);
+    assert!(z > 8.0, "a forgotten density went unnoticed: z = {z:.2}");
+    let z = z_of(&Stale(RandomWalk::new(1.5).unwrap()), &exact.model, x0, 4);
+    assert!(z > 8.0, "stale proposals went unnoticed: z = {z:.2}");
 }
 
 /// The published program's slip: with several steps, proposals are drawn around the original point.

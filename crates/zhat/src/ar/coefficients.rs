@@ -1,0 +1,56 @@
+//! What the loss of a training step weighs the log-densities of every candidate by.
+
+use super::criterion::ArStepConfig;
+use crate::criterion::Method;
+use crate::kernel::SmcGradient;
+use crate::smc::{Filter, First, Genealogy};
+
+/// The loss is the sum over stages and candidates of both log-densities times these constants.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Coefficient {
+    /// Of `log p~(x_d | x_<d)`.
+    pub log_p: f32,
+    /// Of `log q(x_d | x_<d)`.
+    pub log_q: f32,
+}
+
+impl Coefficient {
+    /// That of a data point where the proposal alone is trained.
+    pub fn proposal_alone(scale: f64) -> Self {
+        Self { log_p: 0.0, log_q: -scale as f32 }
+    }
+}
+
+impl ArStepConfig {
+    /// One particle system for each observation, the first of which is number `first` of the batch.
+    pub(super) fn filter(&self, observations: usize, first: usize) -> Filter {
+        let data = if self.criterion == Method::MlIs { First::Beside } else { First::Retained };
+        Filter::new(&self.smc(), observations, data).numbered_from(first)
+    }
+
+    /// The coefficients of every stage, row by row; `scale` is one over the number of observations in the batch.
+    pub(super) fn coefficients(&self, genealogy: &Genealogy, scale: f64) -> Vec<Vec<Coefficient>> {
+        let (data_share, model_share) = self.proposal_shares();
+        let energy = genealogy.coefficients(self.criterion.smc_gradient());
+        let model = if model_share > 0.0 {
+            genealogy.coefficients(SmcGradient::Trajectory)
+        } else {
+            Vec::new()
+        };
+        let stages = energy.iter().enumerate();
+        let coefficient = |stage: usize, row: usize, energy: f64| {
+            let data = if row.is_multiple_of(genealogy.candidates) { 1.0 } else { 0.0 };
+            let model = model.get(stage).map_or(0.0, |model| model[row]);
+            Coefficient {
+                log_p: (scale * (energy - data)) as f32,
+                log_q: (-scale * (data_share * data + model_share * model)) as f32,
+            }
+        };
+        stages
+            .map(|(stage, energy)| {
+                let rows = energy.iter().enumerate();
+                rows.map(|(row, &energy)| coefficient(stage, row, energy)).collect()
+            })
+            .collect()
+    }
+}
