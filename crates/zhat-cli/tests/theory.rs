@@ -12,9 +12,11 @@ fn every_claim_of_the_paper_holds_for_two_seeds() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let checks = document["checks"].as_array().unwrap();
-        assert!(checks.len() >= 30);
+        assert!(checks.len() >= 36);
+        let chance = document["chance_of_false_alarm"].as_f64().unwrap();
+        assert!((1e-6..=1e-4).contains(&chance), "{chance:e}");
         for check in checks {
-            for key in ["id", "claim", "computed", "expected", "z_or_diff", "pass"] {
+            for key in ["id", "claim", "twin", "computed", "expected", "z_or_diff", "pass"] {
                 assert!(!check[key].is_null(), "{key} of {check}");
             }
             assert_eq!(check["pass"], true, "{check}");

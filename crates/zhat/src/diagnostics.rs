@@ -5,30 +5,32 @@
 
 /// Split R-hat of one coordinate: every chain is halved, and the variance between halves compared with that within.
 ///
-/// Not a number with fewer than four draws a chain; infinite when chains stand still in different places.
+/// Not a number with fewer than four draws a chain and where no chain moves: chains that stand still in one place agree
+/// about nothing. Infinite when they stand still in different places.
 pub fn split_r_hat(chains: &[Vec<f64>]) -> f64 {
     let halves = split(chains);
     let length = halves[0].len() as f64;
     if length < 2.0 {
         return f64::NAN;
     }
+    if stand_still(&halves) {
+        let one_place = halves.iter().all(|half| half[0] == halves[0][0]);
+        return if one_place { f64::NAN } else { f64::INFINITY };
+    }
     let (within, total) = variances(&halves);
-    if total == 0.0 { 1.0 } else { (total / within).sqrt() }
+    (total / within).sqrt()
 }
 
 /// Effective sample size of one coordinate, from the autocorrelation of the split chains, cut off by Geyer's initial
-/// monotone sequence; at most the number of draws times its logarithm.
+/// monotone sequence; at most the number of draws times its logarithm. Not a number where no chain moves.
 pub fn effective_sample_size(chains: &[Vec<f64>]) -> f64 {
     let halves = split(chains);
     let length = halves[0].len();
     let number = (length * halves.len()) as f64;
-    if length < 2 {
+    if length < 2 || stand_still(&halves) {
         return f64::NAN;
     }
     let (within, total) = variances(&halves);
-    if total == 0.0 {
-        return number;
-    }
     let correlation = |lag: usize| {
         let covariance = mean(halves.iter().map(|half| autocovariance(half, lag)));
         1.0 - (within * (length - 1) as f64 / length as f64 - covariance) / total
@@ -53,6 +55,11 @@ fn split(chains: &[Vec<f64>]) -> Vec<&[f64]> {
     assert!(!chains.is_empty(), "at least one chain");
     let half = chains[0].len() / 2;
     chains.iter().flat_map(|chain| [&chain[..half], &chain[chain.len() - half..]]).collect()
+}
+
+/// Whether no chain moves. Asked of the draws, since the variance of equal numbers is zero only up to rounding.
+fn stand_still(chains: &[&[f64]]) -> bool {
+    chains.iter().all(|chain| chain.iter().all(|draw| *draw == chain[0]))
 }
 
 /// The variance within chains, and the estimate of the total variance.
@@ -118,5 +125,15 @@ mod tests {
         let drift: Vec<f64> = (0..1000).map(|i| f64::from(i) / 100.0).collect();
         assert!(split_r_hat(&[drift.clone(), drift]) > 1.5);
         assert!(split_r_hat(&[vec![0.0; 3]]).is_nan());
+    }
+
+    #[test]
+    fn chains_that_never_move_are_worth_nothing() {
+        let one_place = vec![vec![0.7; 100]; 4];
+        assert!(split_r_hat(&one_place).is_nan());
+        assert!(effective_sample_size(&one_place).is_nan());
+        let two_places = [vec![0.7; 100], vec![-0.3; 100]];
+        assert_eq!(split_r_hat(&two_places), f64::INFINITY);
+        assert!(effective_sample_size(&two_places).is_nan());
     }
 }

@@ -24,6 +24,7 @@ pub mod proposal;
 pub mod rng;
 pub mod sampler;
 pub mod smc;
+pub mod testing;
 pub mod train;
 pub mod watch;
 pub mod weights;

@@ -61,19 +61,26 @@ impl SamplerConfig {
         }
         let [num_chains, dimension] = x0.dims();
         let place = Place::of(&x0);
+        let mut here = to_host(&x0);
         let mut state = State::new(x0);
         let mut values = Vec::with_capacity(self.num_draws * num_chains * dimension);
-        let mut moves = 0.0;
+        let (mut moves, mut stuck) = (0.0, vec![true; num_chains]);
         let num_steps = self.num_draws * self.thinning;
         for step in 0..self.num_warm_up + num_steps {
             let candidates = kernel.propose(model, state, rng)?;
             state = candidates.select(rng);
             // The graph of past steps is of no use to a sampler.
             state.log_p_tilde = state.log_p_tilde.map(Tensor::inner);
+            let before = std::mem::replace(&mut here, to_host(&state.x));
             if step >= self.num_warm_up {
                 moves += candidates.move_probability();
+                let pairs = before.chunks_exact(dimension).zip(here.chunks_exact(dimension));
+                stuck
+                    .iter_mut()
+                    .zip(pairs)
+                    .for_each(|(stuck, (before, now))| *stuck &= before == now);
                 if (step + 1 - self.num_warm_up).is_multiple_of(self.thinning) {
-                    values.extend(to_host(&state.x));
+                    values.extend_from_slice(&here);
                 }
             }
         }
@@ -83,6 +90,7 @@ impl SamplerConfig {
             dimension,
             place,
             acceptance_rate: moves / num_steps as f64,
+            stuck_chains: stuck.into_iter().filter(|stuck| *stuck).count(),
         })
     }
 }
@@ -96,6 +104,7 @@ pub struct Samples {
     dimension: usize,
     place: Place,
     acceptance_rate: f64,
+    stuck_chains: usize,
 }
 
 impl Samples {
@@ -113,6 +122,14 @@ impl Samples {
         self.acceptance_rate
     }
 
+    /// Number of chains that did not move once after the warm-up: their draws are one point, many times over.
+    ///
+    /// Look at this before any mean of the draws. A smaller step of the kernel, more candidates, or a start where the
+    /// model has mass is what they need.
+    pub fn stuck_chains(&self) -> usize {
+        self.stuck_chains
+    }
+
     /// The draws of one coordinate, chain by chain.
     pub fn chains(&self, coordinate: usize) -> Vec<Vec<f64>> {
         let draws = self.values.chunks_exact(self.num_chains * self.dimension);
@@ -123,12 +140,12 @@ impl Samples {
             .collect()
     }
 
-    /// Effective number of independent draws of each coordinate.
+    /// Effective number of independent draws of each coordinate; not a number where no chain moves.
     pub fn effective_sample_sizes(&self) -> Vec<f64> {
         (0..self.dimension).map(|at| effective_sample_size(&self.chains(at))).collect()
     }
 
-    /// Split R-hat of each coordinate: close to 1 when the chains agree.
+    /// Split R-hat of each coordinate: close to 1 when the chains agree, not a number where no chain moves.
     pub fn split_r_hats(&self) -> Vec<f64> {
         (0..self.dimension).map(|at| split_r_hat(&self.chains(at))).collect()
     }

@@ -1,14 +1,16 @@
 //! Log-weights in, normalised weights out: the one place where weights are normalised.
 //!
 //! Everything is computed on the host in 64-bit floats and in logs, so that weights of 1e-300 and 1e+300 stand side by
-//! side without harm, and a weight that is not a number is reported with its row and candidate.
+//! side without harm, and a weight that is not a number is reported with its row and candidate. A density of zero, which is
+//! a log-weight of minus infinity, is a weight of zero: models may have a hard support.
 
 use burn::tensor::Tensor;
 
 use crate::error::{Error, Result};
 use crate::host::{Place, to_host};
 
-/// Unnormalised log-weights `log w~ = log p~ - log q` of the candidates of each row, all finite.
+/// Unnormalised log-weights `log w~ = log p~ - log q` of the candidates of each row: finite, or minus infinity for a
+/// candidate outside the support of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogWeights {
     values: Vec<f64>,
@@ -25,7 +27,8 @@ pub struct Weights {
 }
 
 impl LogWeights {
-    /// `log p~ - log q`, candidate by candidate, after a check that both are finite.
+    /// `log p~ - log q`, candidate by candidate, after a check that `log q` is finite and `log p~` is too, or minus
+    /// infinity.
     ///
     /// # Shapes
     /// - `log_p_tilde`: `[n, c]`
@@ -34,7 +37,7 @@ impl LogWeights {
         let columns = log_p_tilde.dims()[1];
         let mut values = to_host(log_p_tilde);
         assert_eq!(values.len(), log_proposal.len(), "one log_proposal for each candidate");
-        check_finite("log_p_tilde of the model", &values, columns)?;
+        check_log_density("log_p_tilde of the model", &values, columns)?;
         check_finite("log-density of the proposal", log_proposal, columns)?;
         for (value, log_q) in values.iter_mut().zip(log_proposal) {
             *value -= log_q;
@@ -42,7 +45,7 @@ impl LogWeights {
         Ok(Self { values, columns })
     }
 
-    /// From numbers that are known to be finite.
+    /// From numbers that are known to be finite or minus infinity.
     pub fn from_values(values: Vec<f64>, columns: usize) -> Self {
         assert!(columns > 0 && values.len().is_multiple_of(columns), "whole rows of candidates");
         Self { values, columns }
@@ -64,6 +67,8 @@ impl LogWeights {
     }
 
     /// `w_j = w~_j / sum_l w~_l` over `l = 1..=J`; the data point has weight zero (IS, eq. is:estimator:grad).
+    ///
+    /// Where no draw hits the support of the model they are all zero: such a row knows nothing of the gradient of `log Z`.
     pub fn normalise_negatives(&self) -> Weights {
         self.map_rows(|log_w, weights| {
             weights[0] = 0.0;
@@ -115,6 +120,17 @@ impl LogWeights {
 }
 
 impl Weights {
+    /// Weights of a contrast of one's own, row by row, each finite and not negative.
+    ///
+    /// # Panics
+    /// If these are not whole rows of so many columns.
+    pub fn new(values: Vec<f64>, columns: usize) -> Result<Self> {
+        assert!(columns > 0 && values.len().is_multiple_of(columns), "whole rows of candidates");
+        let good = |weight: &f64| weight.is_finite() && *weight >= 0.0;
+        check("weight", &values, columns, good)?;
+        Ok(Self { values, columns })
+    }
+
     /// The weights, row by row.
     pub fn rows(&self) -> impl Iterator<Item = &[f64]> {
         self.values.chunks_exact(self.columns)
@@ -175,6 +191,9 @@ pub fn log_mean_exp(values: &[f64]) -> f64 {
 
 pub(crate) fn softmax(log_w: &[f64], weights: &mut [f64]) {
     let largest = log_w.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if largest == f64::NEG_INFINITY {
+        return weights.fill(0.0);
+    }
     let mut sum = 0.0;
     for (weight, log_w) in weights.iter_mut().zip(log_w) {
         *weight = (log_w - largest).exp();
@@ -196,7 +215,16 @@ fn sigmoid(value: f64) -> f64 {
 
 /// An error that names the function, row and candidate of the first value that is NaN or infinite.
 pub(crate) fn check_finite(what: &str, values: &[f64], columns: usize) -> Result<()> {
-    match values.iter().position(|value| !value.is_finite()) {
+    check(what, values, columns, |value| value.is_finite())
+}
+
+/// The same for a log-density, which may be minus infinity: the density is zero there.
+pub(crate) fn check_log_density(what: &str, values: &[f64], columns: usize) -> Result<()> {
+    check(what, values, columns, |value| *value < f64::INFINITY)
+}
+
+fn check(what: &str, values: &[f64], columns: usize, good: impl Fn(&f64) -> bool) -> Result<()> {
+    match values.iter().position(|value| !good(value)) {
         None => Ok(()),
         Some(at) => Err(Error::NotFinite {
             what: what.to_owned(),
@@ -278,6 +306,28 @@ mod tests {
         assert!((log_sum_exp(&[1000.0, 1000.0]) - (1000.0 + 2f64.ln())).abs() < 1e-12);
         assert_eq!(log_sum_exp(&[]), f64::NEG_INFINITY);
         assert!((log_mean_exp(&[-1000.0; 5]) + 1000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_density_of_zero_is_a_weight_of_zero() {
+        let zero = f64::NEG_INFINITY;
+        let log_w = LogWeights::from_values(vec![0.0, zero, 0.0, 1.0, zero, zero], 3);
+        assert_eq!(log_w.normalise().values(), [0.5, 0.0, 0.5, 1.0, 0.0, 0.0]);
+        assert_eq!(log_w.normalise_negatives().values(), [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(log_w.classify().values()[1], 0.0);
+        for rule in [barker, metropolis] {
+            assert_eq!(log_w.accept(rule).values()[3..], [1.0, 0.0, 0.0]);
+        }
+    }
+
+    #[test]
+    fn weights_of_ones_own_are_checked() {
+        let weights = Weights::new(vec![0.25, 0.75, 0.0, 2.0], 2).unwrap();
+        assert_eq!(weights.rows().collect::<Vec<_>>(), [[0.25, 0.75], [0.0, 2.0]]);
+        for bad in [-1e-9, f64::NAN, f64::INFINITY] {
+            let error = Weights::new(vec![0.5, 0.5, bad, 1.0], 2).unwrap_err();
+            assert!(matches!(error, Error::NotFinite { row: 1, candidate: 0, .. }), "{error}");
+        }
     }
 
     #[test]

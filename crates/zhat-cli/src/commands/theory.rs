@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use zhat_paper::theory::{self, Check, Measure};
+use zhat_paper::theory::{self, Check, Measure, Z_LIMIT, chance_of_false_alarm};
 use zhat_report::{Align, Table};
 
 use crate::exit::Outcome;
@@ -28,6 +28,8 @@ struct Document<'a> {
     seed: u64,
     seconds: f64,
     pass: bool,
+    /// The probability that a right program does not pass.
+    chance_of_false_alarm: f64,
     checks: &'a [Check],
 }
 
@@ -40,11 +42,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         ),
     };
     let checks = theory::run(arguments.seed, |check| {
-        bar.set_message(check.id.clone());
+        bar.set_message(check.id);
         bar.inc(1);
     })?;
     bar.finish_and_clear();
     let seconds = start.elapsed().as_secs_f64();
+    let chance = chance_of_false_alarm(&checks);
     let failed = checks.iter().filter(|check| !check.pass).count();
     if arguments.json {
         let document = Document {
@@ -52,12 +55,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             seed: arguments.seed,
             seconds,
             pass: failed == 0,
+            chance_of_false_alarm: chance,
             checks: &checks,
         };
         println!("{}", serde_json::to_string_pretty(&document)?);
     } else {
         print!("{}", table(&checks));
-        println!("\n{} of {} claims hold ({seconds:.1} s).", checks.len() - failed, checks.len());
+        println!("\nWhat each check notices; the tests make these mistakes on purpose:\n");
+        print!("{}", twins(&checks));
+        println!(
+            "\n{} of {} claims hold ({seconds:.1} s). A z-score may be up to {Z_LIMIT}: a right program fails once in {:.0} runs.",
+            checks.len() - failed,
+            checks.len(),
+            1.0 / chance
+        );
     }
     Ok(if failed == 0 { Outcome::Done } else { Outcome::Failed })
 }
@@ -73,21 +84,30 @@ fn table(checks: &[Check]) -> Table {
         ("claim", Align::Left),
     ]);
     for check in checks {
-        let (measure, value) = match check.measure {
-            Measure::ZScore => ("z", format!("{:.2}", check.z_or_diff)),
-            Measure::ZScoreApart => ("z, apart", format!("{:.1}", check.z_or_diff)),
-            Measure::Difference => ("difference", format!("{:.1e}", check.z_or_diff)),
-            Measure::Margin => ("margin", format!("{:.1e}", check.z_or_diff)),
+        let finding = check.finding;
+        let (measure, value) = match finding.measure {
+            Measure::ZScore => ("z", format!("{:.2}", finding.z_or_diff)),
+            Measure::ZScoreApart => ("z, apart", format!("{:.1}", finding.z_or_diff)),
+            Measure::Difference => ("difference", format!("{:.1e}", finding.z_or_diff)),
+            Measure::Margin => ("margin", format!("{:.1e}", finding.z_or_diff)),
         };
         table.row([
-            check.id.clone(),
-            format!("{:.5}", check.computed),
-            format!("{:.5}", check.expected),
+            check.id.to_owned(),
+            format!("{:.5}", finding.computed),
+            format!("{:.5}", finding.expected),
             measure.to_owned(),
             value,
             if check.pass { "pass" } else { "FAIL" }.to_owned(),
-            check.claim.clone(),
+            check.claim.to_owned(),
         ]);
+    }
+    table
+}
+
+fn twins(checks: &[Check]) -> Table {
+    let mut table = Table::new([("check", Align::Left), ("fails with", Align::Left)]);
+    for check in checks {
+        table.row([check.id.to_owned(), check.twin.to_owned()]);
     }
     table
 }

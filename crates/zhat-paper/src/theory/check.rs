@@ -1,13 +1,21 @@
-//! The record of one check.
+//! What a check finds, and how it is decided.
 
 use serde::Serialize;
+use zhat::testing::{Invariance, exceedance, z_score};
+
+/// Standard errors within which a true claim is found, unless by chance: with the some 200 z-scores of a run, once in
+/// 14,000 seeds ([`chance_of_false_alarm`] has the number; twice the normal tail at 5.1 is 3.4e-7).
+pub const Z_LIMIT: f64 = 5.1;
+/// Standard errors that two things which are claimed to differ must be apart.
+const Z_APART: f64 = 8.0;
+/// Largest difference of numbers that are claimed to be equal: the noise of 32-bit floats here.
+const TOLERANCE: f64 = 1e-4;
 
 /// How a check is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Standard errors between the computed mean and what is expected; at most 4.5 for a true claim. An estimator without
-    /// bias exceeds it once in 150,000 seeds.
+    /// Standard errors between the computed mean and what is expected; at most [`Z_LIMIT`] for a true claim.
     ZScore,
     /// Standard errors between two things that are claimed to differ; at least 8.
     ZScoreApart,
@@ -17,13 +25,25 @@ pub enum Measure {
     Margin,
 }
 
-/// What is claimed, what was computed, what was expected, and whether they agree.
+/// A claim of the paper, what was found, and what would have failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
     /// A short name.
-    pub id: String,
+    pub id: &'static str,
     /// What the paper says.
-    pub claim: String,
+    pub claim: &'static str,
+    /// Deliberate mistakes that the check notices; the tests make each of them.
+    pub twin: &'static str,
+    /// What was found.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// Whether the claim holds.
+    pub pass: bool,
+}
+
+/// What was computed, what was expected, and how far they are apart.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Finding {
     /// What was computed, in the component where the agreement is worst.
     pub computed: f64,
     /// What the claim says it should be.
@@ -32,70 +52,98 @@ pub struct Check {
     pub z_or_diff: f64,
     /// Which of the three it is.
     pub measure: Measure,
-    /// Whether the claim holds.
-    pub pass: bool,
+    /// How many z-scores could have failed by chance.
+    pub num_z_scores: usize,
 }
 
-impl Check {
+/// The probability that a right program fails one of the checks: all their z-scores, with Bonferroni's inequality.
+pub fn chance_of_false_alarm(checks: &[Check]) -> f64 {
+    checks.iter().map(|check| check.finding.num_z_scores as f64).sum::<f64>() * exceedance(Z_LIMIT)
+}
+
+impl Finding {
     /// An expectation: samples of several components against their expected values; the worst z-score decides.
-    pub fn expectation(id: &str, claim: &str, samples: &[Vec<f64>], expected: &[f64]) -> Self {
-        let (computed, expected, z) = worst_z_score(samples, expected);
-        Self::new(id, claim, (computed, expected, z), Measure::ZScore)
+    pub fn expectation(samples: &[Vec<f64>], expected: &[f64]) -> Self {
+        Self::new(worst_z_score(samples, expected), Measure::ZScore, expected.len())
     }
 
     /// A claim that an estimator is biased: the largest z-score must be large.
-    pub fn bias(id: &str, claim: &str, samples: &[Vec<f64>], expected: &[f64]) -> Self {
-        let (computed, expected, z) = worst_z_score(samples, expected);
-        Self::new(id, claim, (computed, expected, z), Measure::ZScoreApart)
+    pub fn bias(samples: &[Vec<f64>], expected: &[f64]) -> Self {
+        Self::new(worst_z_score(samples, expected), Measure::ZScoreApart, 0)
     }
 
     /// An equality, number by number; differences are relative for numbers above one.
-    pub fn equality(id: &str, claim: &str, computed: &[f64], expected: &[f64]) -> Self {
-        assert_eq!(computed.len(), expected.len(), "{id}");
+    pub fn equality(computed: &[f64], expected: &[f64]) -> Self {
+        assert_eq!(computed.len(), expected.len(), "as many numbers as are expected");
         let worst = computed
             .iter()
             .zip(expected)
-            .map(|(c, e)| (*c, *e, (c - e).abs() / e.abs().max(1.0)))
+            .map(|(c, e)| (*c, *e, or((c - e).abs() / e.abs().max(1.0), f64::INFINITY)))
             .max_by(|a, b| a.2.total_cmp(&b.2))
             .expect("something to compare");
-        Self::new(id, claim, worst, Measure::Difference)
+        Self::new(worst, Measure::Difference, 0)
     }
 
     /// An inequality `larger >= smaller`, pair by pair.
-    pub fn at_least(id: &str, claim: &str, larger: &[f64], smaller: &[f64]) -> Self {
+    pub fn at_least(larger: &[f64], smaller: &[f64]) -> Self {
         let worst = larger
             .iter()
             .zip(smaller)
-            .map(|(l, s)| (*l, *s, l - s))
+            .map(|(l, s)| (*l, *s, or(l - s, f64::NEG_INFINITY)))
             .min_by(|a, b| a.2.total_cmp(&b.2))
             .expect("something to compare");
-        Self::new(id, claim, worst, Measure::Margin)
+        Self::new(worst, Measure::Margin, 0)
     }
 
-    fn new(id: &str, claim: &str, worst: (f64, f64, f64), measure: Measure) -> Self {
-        let (computed, expected, z_or_diff) = worst;
-        let pass = match measure {
-            Measure::ZScore => z_or_diff <= 4.5,
-            Measure::ZScoreApart => z_or_diff >= 8.0,
-            Measure::Difference => z_or_diff <= 1e-4,
-            Measure::Margin => z_or_diff >= 0.0,
-        };
-        Self { id: id.into(), claim: claim.into(), computed, expected, z_or_diff, measure, pass }
+    /// A kernel that leaves its model invariant; a share of moves that is too small counts as a difference.
+    pub fn invariance(found: &Invariance) -> Self {
+        let worst = (found.mean_change, 0.0, found.z_score);
+        Self::new(worst, Measure::ZScore, found.num_statistics)
     }
+
+    /// Two findings of one claim, which holds if both do; the one that is worse is shown.
+    pub fn and(self, other: Self) -> Self {
+        let num_z_scores = self.num_z_scores + other.num_z_scores;
+        let worse = match (self.holds(), other.holds()) {
+            (true, false) => other,
+            (true, true) if self.measure == other.measure && self.z_or_diff < other.z_or_diff => {
+                other
+            }
+            _ => self,
+        };
+        Self { num_z_scores, ..worse }
+    }
+
+    /// Whether the claim holds. What is not a number does not.
+    pub fn holds(&self) -> bool {
+        match self.measure {
+            Measure::ZScore => self.z_or_diff <= Z_LIMIT,
+            Measure::ZScoreApart => self.z_or_diff >= Z_APART,
+            Measure::Difference => self.z_or_diff <= TOLERANCE,
+            Measure::Margin => self.z_or_diff >= 0.0,
+        }
+    }
+
+    fn new(worst: (f64, f64, f64), measure: Measure, num_z_scores: usize) -> Self {
+        let (computed, expected, z_or_diff) = worst;
+        Self { computed, expected, z_or_diff, measure, num_z_scores }
+    }
+}
+
+/// A value, or what stands for one that is not a number, so that it is the worst.
+fn or(value: f64, worst: f64) -> f64 {
+    if value.is_nan() { worst } else { value }
 }
 
 /// Mean, expected value and z-score of the component with the largest z-score; `samples` has a row for each draw.
 fn worst_z_score(samples: &[Vec<f64>], expected: &[f64]) -> (f64, f64, f64) {
-    let number = samples.len() as f64;
-    (0..expected.len())
-        .map(|at| {
-            let mean = samples.iter().map(|row| row[at]).sum::<f64>() / number;
-            let squares = samples.iter().map(|row| (row[at] - mean).powi(2)).sum::<f64>();
-            let standard_error = (squares / (number - 1.0) / number).sqrt();
-            let distance = (mean - expected[at]).abs();
-            // Draws that do not vary at all must be right to rounding.
-            let z = if standard_error < 1e-12 { distance * 1e6 } else { distance / standard_error };
-            (mean, expected[at], z)
+    expected
+        .iter()
+        .enumerate()
+        .map(|(at, &expected)| {
+            let values: Vec<f64> = samples.iter().map(|row| row[at]).collect();
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            (mean, expected, z_score(&values, expected))
         })
         .max_by(|a, b| a.2.total_cmp(&b.2))
         .expect("at least one component")
@@ -109,27 +157,28 @@ mod tests {
     fn a_wrong_expectation_fails_and_a_right_one_passes() {
         let samples: Vec<Vec<f64>> =
             (0..1000).map(|i| vec![f64::from(i % 10), f64::from(i % 4)]).collect();
-        let right = Check::expectation("x", "", &samples, &[4.5, 1.5]);
-        assert!(right.pass && right.z_or_diff < 1e-9);
-        let wrong = Check::expectation("x", "", &samples, &[4.5, 1.0]);
-        assert!(!wrong.pass);
+        let right = Finding::expectation(&samples, &[4.5, 1.5]);
+        assert!(right.holds() && right.z_or_diff < 1e-9);
+        let wrong = Finding::expectation(&samples, &[4.5, 1.0]);
+        assert!(!wrong.holds() && !right.and(wrong).holds() && !wrong.and(right).holds());
         assert_eq!((wrong.computed, wrong.expected), (1.5, 1.0));
-        assert!(Check::bias("x", "", &samples, &[4.5, 1.0]).pass);
-        assert!(!Check::bias("x", "", &samples, &[4.5, 1.5]).pass);
+        assert_eq!(right.and(wrong).num_z_scores, 4);
+        assert!(Finding::bias(&samples, &[4.5, 1.0]).holds());
+        assert!(!Finding::bias(&samples, &[4.5, 1.5]).holds());
     }
 
     #[test]
     fn equalities_and_inequalities_are_decided_by_their_worst_pair() {
-        assert!(!Check::equality("x", "", &[1.0, 2.1], &[1.0, 2.0]).pass);
-        assert!(Check::equality("x", "", &[1.0, 2.0], &[1.0, 2.0]).pass);
-        assert!(!Check::at_least("x", "", &[1.0, 0.0], &[0.5, 0.1]).pass);
-        assert!(Check::at_least("x", "", &[1.0, 0.1], &[0.5, 0.1]).pass);
+        assert!(!Finding::equality(&[1.0, 2.1], &[1.0, 2.0]).holds());
+        assert!(Finding::equality(&[1.0, 2.0], &[1.0, 2.0]).holds());
+        assert!(!Finding::at_least(&[1.0, 0.0], &[0.5, 0.1]).holds());
+        assert!(Finding::at_least(&[1.0, 0.1], &[0.5, 0.1]).holds());
     }
 
     #[test]
-    fn a_constant_that_is_wrong_fails() {
-        let samples = vec![vec![0.5]; 10];
-        assert!(Check::expectation("x", "", &samples, &[0.5]).pass);
-        assert!(!Check::expectation("x", "", &samples, &[0.6]).pass);
+    fn what_is_not_a_number_fails() {
+        assert!(!Finding::expectation(&[vec![f64::NAN], vec![1.0]], &[1.0]).holds());
+        assert!(!Finding::equality(&[f64::NAN, 1.0], &[1.0, 1.0]).holds());
+        assert!(!Finding::at_least(&[1.0, f64::NAN], &[0.0, 0.0]).holds());
     }
 }

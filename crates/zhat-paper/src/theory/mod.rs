@@ -1,25 +1,38 @@
 //! Every proposition of the paper, checked numerically.
 //!
-//! A claim about an expectation is checked by a z-score, a claim of equality by the largest difference.
+//! A claim about an expectation is checked by a z-score, a claim of equality by the largest difference. A check is a
+//! function of what it checks: a kernel, a criterion, an estimator. So it can be given a broken one, and the tests
+//! give every check a broken twin that it must notice.
 
 mod check;
 mod equivalences;
 mod estimators;
 mod invariance;
 mod setting;
+#[cfg(test)]
+mod twins;
 
-pub use check::{Check, Measure};
+pub use check::{Check, Finding, Measure, Z_LIMIT, chance_of_false_alarm};
 
 use rayon::prelude::*;
 use zhat::Result;
 use zhat::rng::{Stream, Streams};
 
-/// A named check: what it is called, and what to do with a stream of its own.
-type Named = (&'static str, fn(&str, &mut Stream) -> Result<Check>);
+/// A claim of the paper, the mistakes that its check notices, and the check, on a stream of its own.
+struct Claim {
+    id: &'static str,
+    claim: &'static str,
+    twin: &'static str,
+    check: fn(&mut Stream) -> Result<Finding>,
+}
 
-/// All checks, in the order of the paper.
-fn all() -> Vec<Named> {
-    [equivalences::checks(), estimators::checks(), invariance::checks()].concat()
+/// All claims, in the order of the paper.
+fn all() -> Vec<Claim> {
+    equivalences::claims()
+        .into_iter()
+        .chain(estimators::claims())
+        .chain(invariance::claims())
+        .collect()
 }
 
 /// Number of checks that [`run`] makes.
@@ -32,8 +45,9 @@ pub fn run(seed: u64, progress: impl Fn(&Check) + Sync) -> Result<Vec<Check>> {
     let streams = Streams::new(seed);
     all()
         .into_par_iter()
-        .map(|(id, check)| {
-            let check = check(id, &mut streams.stream(id, 0, 0))?;
+        .map(|Claim { id, claim, twin, check }| {
+            let finding = check(&mut streams.stream(id, 0, 0))?;
+            let check = Check { id, claim, twin, finding, pass: finding.holds() };
             progress(&check);
             Ok(check)
         })

@@ -1,19 +1,29 @@
-//! The models and proposals that the checks share, with their gradients in closed form.
+//! The models and proposals that the checks share, with densities and gradients written out by hand.
+//!
+//! What a check expects comes from here and from nowhere else, so that a mistake of the library cannot be on both sides.
 
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Device, Gradients, Tensor};
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use zhat::Result;
 use zhat::host::{Place, to_host};
 use zhat::kernel::Candidates;
 use zhat::model::{DiagonalGaussian, GaussianChain, GaussianChainProposal};
+use zhat::proposal::Proposal;
+use zhat::rng::Stream;
 
-/// Mean of the model `p_theta`, an unnormalised Gaussian.
-pub const MEAN: [f64; 2] = [0.5, -1.0];
-/// Standard deviations of the model.
-pub const STD_DEV: [f64; 2] = [1.2, 0.8];
-/// Mean of the proposal `q`.
-pub const PROPOSAL_MEAN: [f64; 2] = [0.0, -0.4];
-/// Standard deviations of the proposal.
-pub const PROPOSAL_STD_DEV: [f64; 2] = [1.8, 1.5];
+/// A point of the plane, where the model lives.
+pub type Point = [f64; 2];
+
+/// The parameters of the model `p_theta`, an unnormalised Gaussian: two means, two standard deviations.
+pub const THETA: [f64; 4] = [0.5, -1.0, 1.2, 0.8];
+/// The same of the proposal `q`, which is wider.
+pub const PHI: [f64; 4] = [0.0, -0.4, 1.8, 1.5];
+/// The sequential model: coupling, location and pull.
+pub const CHAIN: [f64; 3] = [0.9, 0.8, 0.8];
+/// Its proposal: coupling and standard deviation.
+pub const CHAIN_PROPOSAL: [f64; 2] = [0.5, 1.2];
+/// Its number of stages.
+pub const STAGES: usize = 4;
 
 /// Where draws are made.
 pub fn place() -> Place {
@@ -21,68 +31,91 @@ pub fn place() -> Place {
 }
 
 /// The model, with a graph.
+pub fn attached_model() -> DiagonalGaussian {
+    DiagonalGaussian::new(&THETA[..2], &THETA[2..], &Device::flex().autodiff()).expect("valid")
+}
+
+/// The model, without.
 pub fn model() -> DiagonalGaussian {
-    DiagonalGaussian::new(&MEAN, &STD_DEV, &Device::flex().autodiff()).expect("valid")
+    attached_model().valid()
 }
 
-/// The proposal, wider than the model.
+/// The proposal.
 pub fn proposal() -> DiagonalGaussian {
-    DiagonalGaussian::new(&PROPOSAL_MEAN, &PROPOSAL_STD_DEV, &Device::flex()).expect("valid")
+    DiagonalGaussian::new(&PHI[..2], &PHI[2..], &Device::flex()).expect("valid")
 }
 
-/// Exact `log Z` of the model, `log(2 pi) + sum_i log s_i`.
-pub fn log_z() -> f64 {
-    (2.0 * std::f64::consts::PI).ln() + STD_DEV.iter().map(|s| s.ln()).sum::<f64>()
+/// Data that are not from the model, as in training.
+pub fn data(rows: usize, rng: &mut Stream) -> Tensor<2> {
+    proposal().sample(rows, &place(), rng)
 }
 
-/// Exact `grad log Z` of the model in means and scales: `0` and `1 / s`.
+/// `log p~(x) = -1/2 sum_i ((x_i - mu_i) / s_i)^2` by hand.
+pub fn log_p_tilde(x: &Point, theta: &[f64]) -> f64 {
+    (0..2).map(|i| -0.5 * ((x[i] - theta[i]) / theta[2 + i]).powi(2)).sum()
+}
+
+/// `log q(x)` by hand, normalised.
+pub fn log_q(x: &Point) -> f64 {
+    log_p_tilde(x, &PHI) - log_z(&PHI)
+}
+
+/// `log Z` of a Gaussian in the plane, `log(2 pi) + sum_i log s_i`.
+pub fn log_z(theta: &[f64]) -> f64 {
+    (2.0 * std::f64::consts::PI * theta[2] * theta[3]).ln()
+}
+
+/// `grad log Z` of the model in means and scales: `0` and `1 / s`.
 pub fn gradient_of_log_z() -> [f64; 4] {
-    [0.0, 0.0, 1.0 / STD_DEV[0], 1.0 / STD_DEV[1]]
+    [0.0, 0.0, 1.0 / THETA[2], 1.0 / THETA[3]]
 }
 
 /// `grad log p~(x)` in means and scales: `(x - mu) / s^2` and `(x - mu)^2 / s^3`.
-pub fn gradient_at(x: &[f64], mean: &[f64; 2], std_dev: &[f64; 2]) -> [f64; 4] {
-    let z = [x[0] - mean[0], x[1] - mean[1]];
-    [
-        z[0] / std_dev[0].powi(2),
-        z[1] / std_dev[1].powi(2),
-        z[0].powi(2) / std_dev[0].powi(3),
-        z[1].powi(2) / std_dev[1].powi(3),
-    ]
-}
-
-/// `sum_j w_j g(x_j)` of every row.
-pub fn weighted(candidates: &Candidates, g: impl Fn(&[f64]) -> [f64; 4]) -> Vec<Vec<f64>> {
-    let [_, columns, dimension] = candidates.x.dims();
-    let x = to_host(&candidates.x);
-    let rows = x.chunks_exact(columns * dimension).zip(candidates.weights.rows());
-    rows.map(|(row, weights)| {
-        let mut sum = vec![0.0; 4];
-        for (x, weight) in row.chunks_exact(dimension).zip(weights) {
-            sum.iter_mut().zip(g(x)).for_each(|(sum, g)| *sum += weight * g);
-        }
-        sum
+pub fn gradient_at(x: &Point, theta: &[f64; 4]) -> [f64; 4] {
+    std::array::from_fn(|at| {
+        let (z, s) = (x[at % 2] - theta[at % 2], theta[2 + at % 2]);
+        if at < 2 { z / (s * s) } else { z * z / (s * s * s) }
     })
-    .collect()
 }
 
-/// A sequential model with a known normaliser, and a proposal that fits it badly.
-pub fn chain() -> (GaussianChain, GaussianChainProposal) {
-    let model = GaussianChain::new(0.9, 0.8, 0.8, 4, &Device::flex().autodiff());
-    (model, GaussianChainProposal { coupling: 0.5, std_dev: 1.2 })
+/// The candidates of every row.
+pub fn points(candidates: &Candidates) -> Vec<Vec<Point>> {
+    let columns = candidates.x.dims()[1];
+    let x = to_host(&candidates.x);
+    x.chunks_exact(2 * columns)
+        .map(|row| row.chunks_exact(2).map(|x| [x[0], x[1]]).collect())
+        .collect()
 }
 
-/// The gradient of a scalar in all parameters of a module.
-pub fn gradient<M: Module>(loss: &Tensor<1>, module: &M) -> Vec<f64> {
-    struct Collect<'a>(&'a Gradients, Vec<f64>);
-    impl ModuleVisitor for Collect<'_> {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            let gradient = param.val().grad(self.0).expect("every parameter has a gradient");
-            self.1.extend(to_host(&gradient));
-        }
+/// `sum_j w_j grad log p~(x_j)` of a row.
+pub fn weighted(points: &[Point], weights: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; 4];
+    for (x, weight) in points.iter().zip(weights) {
+        sum.iter_mut().zip(gradient_at(x, &THETA)).for_each(|(sum, g)| *sum += weight * g);
     }
-    let gradients = loss.backward();
-    let mut collect = Collect(&gradients, Vec::new());
-    module.visit(&mut collect);
-    collect.1
+    sum
+}
+
+/// The weights of CIS by hand, `w_j = (p~(x_j) / q(x_j)) / sum_l p~(x_l) / q(x_l)`.
+pub fn weights_by_hand(points: &[Point]) -> Vec<f64> {
+    let w: Vec<f64> = points.iter().map(|x| (log_p_tilde(x, &THETA) - log_q(x)).exp()).collect();
+    let sum: f64 = w.iter().sum();
+    w.iter().map(|w| w / sum).collect()
+}
+
+/// A sequential model with a known normaliser, with a graph.
+pub fn attached_chain() -> GaussianChain {
+    GaussianChain::new(CHAIN[0], CHAIN[1], CHAIN[2], STAGES, &Device::flex().autodiff())
+}
+
+/// The same without, and exact draws of it.
+pub fn chain(number: usize, rng: &mut Stream) -> Result<(GaussianChain, Tensor<2>)> {
+    let model = attached_chain().valid();
+    let x = model.exact(&Device::flex())?.sample(number, &place(), rng);
+    Ok((model, x))
+}
+
+/// A proposal that fits it badly.
+pub fn chain_proposal() -> GaussianChainProposal {
+    GaussianChainProposal { coupling: CHAIN_PROPOSAL[0], std_dev: CHAIN_PROPOSAL[1] }
 }

@@ -10,16 +10,16 @@ use crate::kernel::{Kernel, State};
 use crate::model::UnnormalisedModel;
 use crate::proposal::Proposal;
 use crate::rng::Stream;
-use crate::weights::check_finite;
+use crate::weights::check_log_density;
 
 /// A density on the way from the proposal to the model: `q^(1 - beta) p~^beta`.
-pub struct Bridge<'a, M: ?Sized, Q: ?Sized> {
+pub struct AnnealingPath<'a, M: ?Sized, Q: ?Sized> {
     model: &'a M,
     proposal: &'a Q,
     beta: f64,
 }
 
-impl<M, Q> UnnormalisedModel for Bridge<'_, M, Q>
+impl<M, Q> UnnormalisedModel for AnnealingPath<'_, M, Q>
 where
     M: UnnormalisedModel + ?Sized,
     Q: Proposal + ?Sized,
@@ -53,6 +53,8 @@ impl AnnealedConfig {
     }
 
     /// Runs the chains from draws of the proposal to the model, one step of the kernel at each temperature.
+    ///
+    /// A chain that starts outside the support of the model is an estimate of zero, and ends there.
     pub fn run<M, Q, K>(
         &self,
         kernel: &K,
@@ -64,24 +66,46 @@ impl AnnealedConfig {
     where
         M: UnnormalisedModel + ?Sized,
         Q: Proposal + ?Sized,
-        K: for<'a> Kernel<Bridge<'a, M, Q>>,
+        K: for<'a> Kernel<AnnealingPath<'a, M, Q>>,
     {
         let mut x = proposal.sample(self.num_chains, place, rng);
+        // Of the chains that are alive, in their order.
         let mut log_w = vec![0.0; self.num_chains];
         let step = 1.0 / self.num_temperatures as f64;
         for temperature in 1..=self.num_temperatures {
-            // log of bridge(beta_t) / bridge(beta_{t-1}) at the current place.
+            // log of path(beta_t) / path(beta_{t-1}) at the current place.
             let log_p_tilde = to_host(&model.log_p_tilde(x.clone()).inner());
-            check_finite("log_p_tilde of the model", &log_p_tilde, 1)?;
+            check_log_density("log_p_tilde of the model", &log_p_tilde, 1)?;
             let log_q = to_host(&proposal.log_prob(x.clone()).inner());
             for ((log_w, p), q) in log_w.iter_mut().zip(log_p_tilde).zip(log_q) {
                 *log_w += step * (p - q);
             }
+            if log_w.contains(&f64::NEG_INFINITY) {
+                x = rows_where(&x, |row| log_w[row] > f64::NEG_INFINITY);
+                log_w.retain(|log_w| *log_w > f64::NEG_INFINITY);
+                if log_w.is_empty() {
+                    break;
+                }
+            }
             if temperature < self.num_temperatures {
-                let bridge = Bridge { model, proposal, beta: step * temperature as f64 };
-                x = kernel.propose(&bridge, State::new(x), rng)?.select(rng).x;
+                let path = AnnealingPath { model, proposal, beta: step * temperature as f64 };
+                x = kernel.propose(&path, State::new(x), rng)?.select(rng).x;
             }
         }
+        log_w.resize(self.num_chains, f64::NEG_INFINITY);
         Ok(LogZ::from_estimates(&log_w))
     }
+}
+
+/// The rows of a matrix that a predicate on their index keeps.
+fn rows_where(x: &Tensor<2>, keep: impl Fn(usize) -> bool) -> Tensor<2> {
+    let dimension = x.dims()[1];
+    let values: Vec<f64> = to_host(x)
+        .chunks_exact(dimension)
+        .enumerate()
+        .filter(|(row, _)| keep(*row))
+        .flat_map(|(_, values)| values.to_vec())
+        .collect();
+    let rows = values.len() / dimension;
+    Place::of(x).tensor(values, [rows, dimension])
 }

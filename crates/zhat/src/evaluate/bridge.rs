@@ -9,7 +9,8 @@ const TOLERANCE: f64 = 1e-10;
 ///
 /// With `l = log p~ - log q`, `s_q` and `s_p` the shares of the two kinds of draws, it solves
 /// `Z = mean_q[e^l / (s_p e^l + s_q Z)] / mean_p[1 / (s_p e^l + s_q Z)]`. The estimate is consistent, not unbiased. It
-/// needs overlap of the two only somewhere, where importance sampling needs the proposal to cover the model.
+/// needs overlap of the two only somewhere, where importance sampling needs the proposal to cover the model. Draws of the
+/// proposal outside the support of the model have `l` minus infinity; where all have, so is the estimate.
 ///
 /// # Shapes
 /// - `log_w_proposal`: `l` at independent draws of the proposal
@@ -19,6 +20,9 @@ pub fn bridge_sampling(log_w_proposal: &[f64], log_w_model: &[f64]) -> f64 {
     let (of_q, of_p) = (log_w_proposal.len() as f64, log_w_model.len() as f64);
     let (share_q, share_p) = (of_q / (of_q + of_p), of_p / (of_q + of_p));
     let mut log_z = crate::weights::log_mean_exp(log_w_proposal);
+    if log_z == f64::NEG_INFINITY {
+        return log_z;
+    }
     for _ in 0..MAX_ROUNDS {
         // Both means times Z, so that only ratios are exponentiated.
         let over: f64 =

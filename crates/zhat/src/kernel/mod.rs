@@ -19,7 +19,11 @@ use crate::host::{Place, to_host};
 use crate::model::UnnormalisedModel;
 use crate::proposal::Proposed;
 use crate::rng::Stream;
-use crate::weights::{LogWeights, Weights};
+use crate::weights::{LogWeights, Weights, check_finite};
+
+/// What stands for `log p~` outside the support in a graph: a weight of zero times this is zero, times minus infinity it
+/// would not be a number. Within the range of 32-bit floats.
+const OUTSIDE: f64 = -1e30;
 
 /// Weighted candidates for the gradient of `log Z`: what all the methods differ in.
 ///
@@ -39,7 +43,7 @@ pub trait Contrast<M: ?Sized> {
 
 /// A contrast whose candidate, drawn by its weight, is a step of a chain that leaves `p_theta` invariant.
 ///
-/// This is a promise of the implementation; `tests/invariance.rs` holds every kernel to it.
+/// This is a promise of the implementation; [`testing::invariance`](crate::testing::invariance) holds a kernel to it.
 pub trait Kernel<M: ?Sized>: Contrast<M> {}
 
 impl<M: ?Sized, K: Contrast<M> + ?Sized> Contrast<M> for Box<K> {
@@ -75,7 +79,8 @@ impl State {
 pub struct Candidates {
     /// `x_0..x_J`, where `x_0` is the state that the kernel started from: `[n, c, d]`.
     pub x: Tensor<3>,
-    /// `log p~(x_j)`, attached to the graph: `[n, c]`.
+    /// `log p~(x_j)`, attached to the graph: `[n, c]`. Outside the support of the model -1e30 without a graph, so that a
+    /// gradient that weighs it by zero stays a number.
     pub log_p_tilde: Tensor<2>,
     /// What is subtracted from `log p~` to give `log w~`; a constant: `n * c` values.
     pub log_proposal: Vec<f64>,
@@ -103,6 +108,9 @@ pub struct Terms {
 impl Candidates {
     /// Candidates of one step, which are themselves what the gradient sums over.
     ///
+    /// A candidate outside the support of the model (`log p~` minus infinity) has a log-weight of minus infinity; the first
+    /// one, where the chain or the data are, must not be there.
+    ///
     /// # Shapes
     /// - `x`: `[n, c, d]`
     /// - `log_p_tilde`: `[n, c]`
@@ -114,6 +122,14 @@ impl Candidates {
         weigh: impl FnOnce(&LogWeights) -> Weights,
     ) -> Result<Self> {
         let log_w_tilde = LogWeights::new(&log_p_tilde, &log_proposal)?;
+        let start: Vec<f64> = log_w_tilde.rows().map(|row| row[0]).collect();
+        check_finite("log_p_tilde of the model", &start, 1)?;
+        let log_p_tilde = match log_w_tilde.rows().flatten().any(|log_w| log_w.is_infinite()) {
+            true => {
+                log_p_tilde.clone().mask_fill(log_p_tilde.equal_elem(f64::NEG_INFINITY), OUTSIDE)
+            }
+            false => log_p_tilde,
+        };
         let weights = weigh(&log_w_tilde);
         let (log_z_hat, terms) = (None, None);
         Ok(Self { x, log_p_tilde, log_proposal, log_w_tilde, weights, log_z_hat, terms })
@@ -172,8 +188,10 @@ impl Candidates {
     }
 }
 
-/// Candidates from pairs `(x_0, x_j)` under an acceptance rule: the body of the Barker and the Metropolis kernel.
-fn pairwise<M: UnnormalisedModel + ?Sized>(
+/// Candidates from pairs `(x_0, x_j)` under an acceptance rule: the body of the Barker and the Metropolis kernel, and of
+/// one of your own. `acceptance` takes the log of `w(x_j|x_0) / w(x_0|x_j)`; the kernel is invariant if
+/// `acceptance(r) = exp(r) acceptance(-r)`.
+pub fn pairwise<M: UnnormalisedModel + ?Sized>(
     model: &M,
     state: State,
     proposed: Proposed,
@@ -196,7 +214,7 @@ fn pairwise<M: UnnormalisedModel + ?Sized>(
 /// # Shapes
 /// - `negatives`: `[n, J, d]`
 /// - output: `[n, J + 1, d]` and `[n, J + 1]`
-fn evaluate<M: UnnormalisedModel + ?Sized>(
+pub fn evaluate<M: UnnormalisedModel + ?Sized>(
     model: &M,
     state: State,
     negatives: Tensor<3>,

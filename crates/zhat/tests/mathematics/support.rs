@@ -1,14 +1,15 @@
 //! Targets, kernels and statistics that the tests share.
 
-use zhat::burn::module::Module;
 use zhat::burn::tensor::{Device, Tensor};
-use zhat::host::{Place, to_host};
+use zhat::host::Place;
 use zhat::kernel::{Barker, ConditionalImportance, Kernel, Metropolis, Repeat};
 use zhat::model::{DiagonalGaussian, FullGaussian, RingModel, UnnormalisedModel};
 use zhat::proposal::{
     Component, GaussianMixture, Hamiltonian, Langevin, ModelItself, Path, Proposal, RandomWalk,
 };
 use zhat::rng::{Stream, Streams};
+
+pub use zhat::testing::{gradient, z_score};
 
 pub fn place() -> Place {
     Place::new(&Device::flex())
@@ -123,59 +124,6 @@ pub fn kernels() -> Vec<(&'static str, Box<dyn Kernel<Target>>)> {
 /// Keeps the proposal of the ideal case in the table of those that are tested.
 pub fn model_itself_kernel() -> impl Kernel<FullGaussian> {
     ConditionalImportance::new(ModelItself, 3).unwrap()
-}
-
-/// Functions that tell apart location, scale, correlation and asymmetry.
-pub fn statistics(x: &[f64]) -> [f64; 6] {
-    let (a, b) = (x[0], x[1]);
-    [a, b, a * a, b * b, a * b, f64::from(u8::from(a > 0.4))]
-}
-
-/// Largest absolute z-score of the paired differences `after - before`; below 4.5 for an invariant kernel, except once in
-/// some 25,000 checks of six statistics (two-sided normal tail 6.8e-6 each). Seeds are fixed.
-pub fn largest_z_score(before: &[f64], after: &[f64], dimension: usize) -> f64 {
-    let pairs: Vec<_> = before.chunks(dimension).zip(after.chunks(dimension)).collect();
-    (0..6)
-        .map(|at| {
-            let differences: Vec<f64> =
-                pairs.iter().map(|(b, a)| statistics(a)[at] - statistics(b)[at]).collect();
-            z_score(&differences, 0.0)
-        })
-        .fold(0.0, f64::max)
-}
-
-/// Absolute z-score of a mean against its expected value.
-pub fn z_score(values: &[f64], expected: f64) -> f64 {
-    let number = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / number;
-    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (number - 1.0);
-    if variance == 0.0 {
-        return if (mean - expected).abs() < 1e-9 { 0.0 } else { f64::INFINITY };
-    }
-    (mean - expected).abs() / (variance / number).sqrt()
-}
-
-/// The gradient of a scalar in all float parameters of a module, in the order of its fields.
-pub fn gradient<M: Module>(loss: &Tensor<1>, module: &M) -> Vec<f64> {
-    use zhat::burn::module::{ModuleVisitor, Param};
-    use zhat::burn::tensor::Gradients;
-    struct Collect<'a> {
-        gradients: &'a Gradients,
-        values: Vec<f64>,
-    }
-    impl ModuleVisitor for Collect<'_> {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            let value = param.val();
-            match value.grad(self.gradients) {
-                Some(gradient) => self.values.extend(to_host(&gradient)),
-                None => self.values.extend(vec![0.0; value.shape().num_elements()]),
-            }
-        }
-    }
-    let gradients = loss.backward();
-    let mut collect = Collect { gradients: &gradients, values: Vec::new() };
-    module.visit(&mut collect);
-    collect.values
 }
 
 pub fn assert_close(computed: &[f64], expected: &[f64], tolerance: f64, what: &str) {

@@ -11,9 +11,10 @@ use zhat::model::{
 use zhat::proposal::{Adaptive, Hamiltonian, ModelItself, Proposal, RandomWalk};
 use zhat::rng::Streams;
 use zhat::sampler::SamplerConfig;
+use zhat::testing::compare;
 use zhat::train::{CriterionStep, Ended, OptimiserConfig, Rows, Schedule, Trainer, TrainingConfig};
 
-use crate::support::{Target, largest_z_score, place, rng};
+use crate::support::{Target, place, rng};
 
 const MEAN: [f64; 2] = [0.6, -0.4];
 const STD_DEV: [f64; 2] = [1.3, 0.7];
@@ -116,7 +117,8 @@ fn kernels_sample_and_their_diagnostics_say_so() {
     // The last draws of the 200 chains are independent: compare them with as many exact ones.
     let draws = to_host(&samples.tensor());
     let exact = to_host(&target.sample(200, &mut rng(5)));
-    assert!(largest_z_score(&exact, &draws[draws.len() - 400..], 2) < 4.5);
+    assert!(compare(&exact, &draws[draws.len() - 400..], 2).z_score < 4.5);
+    assert_eq!(samples.stuck_chains(), 0);
     // Far too few and too small steps from a bad start: the diagnostics must complain.
     let kernel = Metropolis::new(RandomWalk::new(0.05).unwrap(), 1).unwrap();
     let stuck = SamplerConfig::new(50).with_num_warm_up(0).run(&kernel, &target, x0, &mut rng(6));
