@@ -46,7 +46,7 @@ fn proposals_writes_every_file() {
     assert_files(&out, &files);
     assert_files(&out, &["kl-data.csv", "kl-model.csv", "kl-adaptive.csv"]);
     let csv = fs::read_to_string(out.join("kl-data.csv")).unwrap();
-    assert!(csv.starts_with("iteration,median,q25,q75,worst\n1,"));
+    assert!(csv.starts_with("iteration,median,q25,q75,worst,median_low,median_high\n1,"));
     let record = json(&out.join("results.json"));
     assert_eq!(record["experiment"], "proposals");
     assert_eq!(record["settings"]["steps"], 120);

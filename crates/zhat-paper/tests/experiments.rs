@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zhat_paper::experiment::{Monitor, Protocol, proposals, ring};
-use zhat_report::Quantiles;
+use zhat_report::{Decision, Quantiles};
 
 fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
@@ -86,12 +86,12 @@ fn the_floor_is_higher_with_few_training_points() {
 
 #[test]
 fn the_model_is_the_fastest_proposal_and_the_data_the_slowest() {
-    let settings = proposals::Settings { runs: 3, steps: 350, ..Default::default() };
+    let settings = proposals::Settings { runs: 6, steps: 350, ..Default::default() };
     let results = proposals::run(&settings, &()).unwrap();
     let [data, model, adaptive] = [0, 1, 2].map(|arm| end(&results.divergences[arm]));
     assert!(model < 0.05 && adaptive < 0.3 && data > 3.0, "{model}, {adaptive}, {data}");
     let claims = results.report(1.0, 1).unwrap().experiment.claims;
-    assert!(claims[0].holds && claims[1].holds, "{claims:?}");
+    assert!(claims[..2].iter().all(|claim| claim.decision == Decision::Holds), "{claims:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::{error::Error, f64::consts::TAU, path::Path};
 
 use zhat_report::{
-    Arm, Claim, Experiment, export,
+    Arm, Claim, Decision, Experiment, export,
     figure::{Colour, Density, Figure, LegendPosition, Panel, Scale, Series, Stroke, paired},
     final_values::final_values,
     log_spaced_iterations,
@@ -73,18 +73,21 @@ fn proposals(directory: &Path) -> Result<(), Box<dyn Error>> {
     experiment.claims = vec![
         Claim::new(
             "q = p_{θ} converges fastest.",
+            "Made up.",
             "The median KL falls below 0.1 after 105 steps, against 390 (adaptive) and 6,100 (data).",
-            true,
+            Decision::Holds,
         ),
         Claim::new(
             "The adaptive proposal does much better than the exact data distribution.",
+            "Made up.",
             "At step 100 the median KL is 9.1 with the adaptive proposal and 38 with q = p_{d}.",
-            true,
+            Decision::Holds,
         ),
         Claim::new(
             "All arms that converge end on about the same floor.",
+            "Made up.",
             "Final medians 0.0104, 0.0110 and 0.079: `data` has not converged after 6,500 steps.",
-            false,
+            Decision::DoesNotHold,
         ),
     ];
 
@@ -137,13 +140,15 @@ fn ring(directory: &Path) -> Result<(), Box<dyn Error>> {
     experiment.claims = vec![
         Claim::new(
             "The MH acceptance probability is larger than CNCE's.",
+            "Made up.",
             "Larger at every one of 47 iterations.",
-            true,
+            Decision::Holds,
         ),
         Claim::new(
             "Persistence lowers the final median and worst error.",
+            "Made up.",
             "Median 0.019 against 0.055.",
-            true,
+            Decision::Holds,
         ),
     ];
 

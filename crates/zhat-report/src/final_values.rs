@@ -3,10 +3,11 @@
 use crate::{
     number::rounded,
     record::Experiment,
+    summary::Quantiles,
     table::{Align, Table},
 };
 
-/// One row per arm: its last iteration, the quantiles there and, where measured, the acceptance
+/// One row per arm: its last iteration, the quantiles there, the median's 95 % interval over runs and, where measured, the acceptance
 /// probabilities; also its runs, if not every arm has as many.
 pub fn final_values(experiment: &Experiment) -> Table {
     let mut rules: Vec<&String> = Vec::new();
@@ -17,7 +18,8 @@ pub fn final_values(experiment: &Experiment) -> Table {
     }
     let mut columns = vec![("arm".to_string(), Align::Left)];
     columns.extend(
-        ["iteration", "median", "q25", "q75", "worst"].map(|name| (name.to_string(), Align::Right)),
+        ["iteration", "median", "95 % of it", "q25", "q75", "worst"]
+            .map(|name| (name.to_string(), Align::Right)),
     );
     columns.extend(rules.iter().map(|rule| (format!("acceptance {rule}"), Align::Right)));
 
@@ -33,8 +35,12 @@ pub fn final_values(experiment: &Experiment) -> Table {
             continue;
         };
         let mut cells = vec![name.clone(), iteration.to_string()];
-        cells
-            .extend([quantiles.median, quantiles.q25, quantiles.q75, quantiles.worst].map(rounded));
+        let Quantiles { median, median_interval: (low, high), q25, q75, worst } = quantiles;
+        let interval = match low.is_finite() {
+            true => format!("{} to {}", rounded(low), rounded(high)),
+            false => "–".into(),
+        };
+        cells.extend([rounded(median), interval, rounded(q25), rounded(q75), rounded(worst)]);
         cells.extend(rules.iter().map(|&rule| {
             arm.acceptance
                 .get(rule)
@@ -66,8 +72,9 @@ mod tests {
         experiment.arms.insert("unfinished".into(), Arm::default());
         let table = final_values(&experiment);
         assert_eq!(table.columns().last().expect("columns").0, "acceptance cnce");
-        assert_eq!(table.rows()[0], ["with", "2", "2.000", "2.000", "2.000", "2.000", "0.5000"]);
-        assert_eq!(table.rows()[1][6], "");
+        let cells = ["with", "2", "2.000", "–", "2.000", "2.000", "2.000", "0.5000"];
+        assert_eq!(table.rows()[0], cells);
+        assert_eq!(table.rows()[1][7], "");
         assert_eq!(table.rows()[2][1], "none");
     }
 
@@ -77,11 +84,11 @@ mod tests {
         experiment.finished_runs = 9;
         let curves = summarise(&[vec![3.0]], &[1]).expect("one iteration");
         experiment.arms.insert("all".into(), curves.clone().into());
-        assert_eq!(final_values(&experiment).columns().len(), 6);
+        assert_eq!(final_values(&experiment).columns().len(), 7);
         let mut some = Arm::from(curves);
         some.finished_runs = Some(4);
         experiment.arms.insert("some".into(), some);
         let table = final_values(&experiment);
-        assert_eq!((table.rows()[0][6].as_str(), table.rows()[1][6].as_str()), ("9", "4"));
+        assert_eq!((table.rows()[0][7].as_str(), table.rows()[1][7].as_str()), ("9", "4"));
     }
 }

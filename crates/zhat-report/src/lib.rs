@@ -17,7 +17,7 @@ pub mod summary;
 pub mod table;
 
 pub use error::ReportError;
-pub use record::{Arm, Claim, Experiment};
+pub use record::{Arm, Claim, Decision, Experiment};
 pub use setting::Setting;
 pub use summary::{Curves, Quantiles, log_spaced_iterations, summarise};
 pub use table::{Align, Table};

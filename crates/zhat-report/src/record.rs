@@ -1,5 +1,7 @@
 //! The record of one experiment: the document that `results.json` holds and that every other output is made from.
 
+use std::fmt;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -49,14 +51,67 @@ pub struct Arm {
 }
 
 /// A sentence of the paper beside what was measured.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// What the paper says.
     pub claim: String,
+    /// How it is decided: what is compared, with which error, at which level.
+    pub test: String,
     /// What was found, with its numbers.
     pub measured: String,
-    /// Whether the one agrees with the other.
-    pub holds: bool,
+    /// What the test says.
+    pub decision: Decision,
+}
+
+/// What a test says of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// It is so, beyond the error.
+    Holds,
+    /// It is otherwise, beyond the error.
+    DoesNotHold,
+    /// The error is too large to say.
+    NotToldApart,
+}
+
+impl Decision {
+    /// Whether something is above a bound, from an interval that it lies in.
+    pub fn above(bound: f64, (low, high): (f64, f64)) -> Self {
+        match (low > bound, high < bound) {
+            (true, _) => Self::Holds,
+            (_, true) => Self::DoesNotHold,
+            _ => Self::NotToldApart,
+        }
+    }
+
+    /// Whether all of several things are so: one that is not is enough for a no.
+    pub fn all(decisions: impl IntoIterator<Item = Self>) -> Self {
+        decisions.into_iter().fold(Self::Holds, |all, next| match (all, next) {
+            (Self::Holds, other) | (other, Self::Holds) => other,
+            (Self::DoesNotHold, _) | (_, Self::DoesNotHold) => Self::DoesNotHold,
+            _ => Self::NotToldApart,
+        })
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Holds => "holds",
+            Self::DoesNotHold => "does not hold",
+            Self::NotToldApart => "not told apart",
+        })
+    }
+}
+
+/// As it is shown on a terminal: without the marks that lower and raise text on a page.
+impl fmt::Display for Claim {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { claim, test, measured, decision } = self;
+        let text = format!("{decision}: {claim}\n  {measured}\n  Test: {test}");
+        formatter.write_str(&text.replace("_{", "_").replace("^{", "^").replace('}', ""))
+    }
 }
 
 impl Experiment {
@@ -84,8 +139,13 @@ impl From<Curves> for Arm {
 }
 
 impl Claim {
-    /// A claim, what was measured, and whether it holds.
-    pub fn new(claim: impl Into<String>, measured: impl Into<String>, holds: bool) -> Self {
-        Self { claim: claim.into(), measured: measured.into(), holds }
+    /// A claim, how it is decided, what was measured, and what follows.
+    pub fn new(
+        claim: impl Into<String>,
+        test: impl Into<String>,
+        measured: impl Into<String>,
+        decision: Decision,
+    ) -> Self {
+        Self { claim: claim.into(), test: test.into(), measured: measured.into(), decision }
     }
 }

@@ -1,4 +1,4 @@
-//! Curves of many repetitions reduced to their median, quartiles and worst case at log-spaced iterations.
+//! Curves of many repetitions reduced to their median with its error, quartiles and worst case at log-spaced iterations.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,8 @@ const PER_DECADE: f64 = 20.0;
 pub struct Quantiles {
     /// The middle value.
     pub median: f64,
+    /// Where the median of what the values were drawn from is, with a confidence of 95 %: see [`Quantiles::of`].
+    pub median_interval: (f64, f64),
     /// The 25th percentile.
     pub q25: f64,
     /// The 75th percentile.
@@ -37,6 +39,12 @@ pub struct Curves {
     /// The largest value at each iteration.
     #[serde(with = "number::many")]
     pub worst: Vec<f64>,
+    /// Lower end of the median's 95 % interval over repetitions, at each iteration.
+    #[serde(with = "number::many")]
+    pub median_low: Vec<f64>,
+    /// Its upper end.
+    #[serde(with = "number::many")]
+    pub median_high: Vec<f64>,
 }
 
 /// About 20 iterations per factor of ten, increasing and each once, from 1 to `last`, with 100 among them if it is reached.
@@ -77,6 +85,11 @@ impl Quantiles {
     ///
     /// A NaN comes from a run that diverged, so it counts as positive infinity: it is the worst there is, and the median is
     /// still that of all runs.
+    ///
+    /// The interval lies between the `k`-th smallest and the `k`-th largest value. The true median is below the first only
+    /// if fewer than `k` of `n` independent values are below it, each with probability 1/2, so that `k` is the largest number
+    /// with `P(Bin(n, 1/2) < k) <= 2.5 %`: exact for any distribution. Fewer than six values cannot say so much with any
+    /// `k`, and their interval is everything.
     pub fn of(mut values: Vec<f64>) -> Result<Self, ReportError> {
         for value in &mut values {
             if value.is_nan() {
@@ -87,6 +100,10 @@ impl Quantiles {
         let &worst = values.last().ok_or(ReportError::NoRuns)?;
         Ok(Self {
             median: interpolated(&values, 0.5),
+            median_interval: match interval_rank(values.len()) {
+                0 => (f64::NEG_INFINITY, f64::INFINITY),
+                k => (values[k - 1], values[values.len() - k]),
+            },
             q25: interpolated(&values, 0.25),
             q75: interpolated(&values, 0.75),
             worst,
@@ -105,6 +122,7 @@ impl Curves {
         self.iterations.iter().enumerate().map_while(|(row, &iteration)| {
             let quantiles = Quantiles {
                 median: *self.median.get(row)?,
+                median_interval: (*self.median_low.get(row)?, *self.median_high.get(row)?),
                 q25: *self.q25.get(row)?,
                 q75: *self.q75.get(row)?,
                 worst: *self.worst.get(row)?,
@@ -118,7 +136,23 @@ impl Curves {
         self.q25.push(quantiles.q25);
         self.q75.push(quantiles.q75);
         self.worst.push(quantiles.worst);
+        self.median_low.push(quantiles.median_interval.0);
+        self.median_high.push(quantiles.median_interval.1);
     }
+}
+
+/// The largest `k` with `P(Bin(number, 1/2) < k) <= 2.5 %`.
+fn interval_rank(number: usize) -> usize {
+    // In logs: 2^-number is no longer a number from 1,075 on.
+    let mut log_probability = -(number as f64) * std::f64::consts::LN_2;
+    let mut below = log_probability.exp();
+    let mut rank = 0;
+    while below <= 0.025 {
+        rank += 1;
+        log_probability += ((number + 1 - rank) as f64 / rank as f64).ln();
+        below += log_probability.exp();
+    }
+    rank
 }
 
 /// The value at `fraction` of the way through `sorted`, which is not empty.

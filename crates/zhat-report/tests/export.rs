@@ -8,6 +8,10 @@ use common::experiment;
 use serde_json::Value;
 use zhat_report::{Experiment, Setting, export};
 
+/// The keys of an arm's curves.
+const CURVES: [&str; 7] =
+    ["iterations", "median", "q25", "q75", "worst", "median_low", "median_high"];
+
 #[test]
 fn the_record_has_exactly_the_keys_of_results_json_in_order() {
     let json: Value = serde_json::from_str(&experiment().to_json().expect("JSON")).expect("valid");
@@ -28,13 +32,10 @@ fn the_record_has_exactly_the_keys_of_results_json_in_order() {
     );
     assert_eq!(keys(&json["settings"]), ["runs", "arms", "rate", "quick"]);
     assert_eq!(keys(&json["arms"]), ["z", "a"]);
-    assert_eq!(
-        keys(&json["arms"]["z"]),
-        ["iterations", "median", "q25", "q75", "worst", "acceptance"]
-    );
-    assert_eq!(keys(&json["arms"]["a"]), ["iterations", "median", "q25", "q75", "worst"]);
+    assert_eq!(keys(&json["arms"]["z"]), [&CURVES[..], &["acceptance"]].concat());
+    assert_eq!(keys(&json["arms"]["a"]), CURVES);
     assert_eq!(keys(&json["arms"]["z"]["acceptance"]), ["cnce", "mh-cnce"]);
-    assert_eq!(keys(&json["claims"][0]), ["claim", "measured", "holds"]);
+    assert_eq!(keys(&json["claims"][0]), ["claim", "test", "measured", "decision"]);
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn numbers_that_are_not_finite_are_words_and_never_null() {
     assert_eq!(json["settings"]["bound"], "-Infinity");
     assert_eq!(json["settings"]["nothing"], "NaN");
     let csv = export::csv::curves(&experiment.arms["z"].curves);
-    assert!(csv.ends_with("2,Infinity,Infinity,Infinity,Infinity\n"), "{csv}");
+    assert!(csv.ends_with("2,Infinity,Infinity,Infinity,Infinity,-Infinity,Infinity\n"), "{csv}");
 }
 
 #[test]
@@ -89,8 +90,11 @@ fn a_word_where_a_number_belongs_is_refused_with_its_place() {
 fn csv_has_its_columns_and_one_row_per_iteration() {
     let experiment = experiment();
     let curves = export::csv::curves(&experiment.arms["z"].curves);
-    assert_eq!(curves.lines().next(), Some("iteration,median,q25,q75,worst"));
-    assert_eq!(curves.lines().nth(1), Some("1,3,2.5,3.5,4"));
+    assert_eq!(
+        curves.lines().next(),
+        Some("iteration,median,q25,q75,worst,median_low,median_high")
+    );
+    assert_eq!(curves.lines().nth(1), Some("1,3,2.5,3.5,4,-Infinity,Infinity"));
     assert_eq!(
         export::csv::acceptance(&experiment.arms["z"]),
         "iteration,cnce,mh-cnce\n1,0.25,0.5\n2,0.5,0.75\n"

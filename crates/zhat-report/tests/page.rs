@@ -4,7 +4,7 @@ mod common;
 
 use common::experiment;
 use zhat_report::{
-    Align, Claim, Table, export,
+    Align, Claim, Decision, Table, export,
     figure::{Colour, Figure, Panel, Scale, Series},
     page::Page,
 };
@@ -70,7 +70,7 @@ fn no_text_can_become_a_tag() {
         .subsection(evil)
         .text(evil)
         .notice(evil)
-        .claims(&[Claim::new(evil, evil, true)])
+        .claims(&[Claim::new(evil, evil, evil, Decision::Holds)])
         .table(evil, &table)
         .settings(&experiment.settings)
         .footer(evil)
@@ -78,8 +78,8 @@ fn no_text_can_become_a_tag() {
         .expect("drawn")
         .to_html();
     assert!(!html.contains("<script") && !html.contains("<b>}") && !html.contains("\" onload"));
-    // Title twice, lead, section and its link, subsection, text, notice, claim twice, table thrice, setting twice, footer, caption, spoken label four times.
-    assert_eq!(html.matches("&lt;script&gt;").count(), 21);
+    // Title twice, lead, section and its link, subsection, text, notice, claim thrice, table thrice, setting twice, footer, caption, spoken label four times.
+    assert_eq!(html.matches("&lt;script&gt;").count(), 22);
 }
 
 #[test]

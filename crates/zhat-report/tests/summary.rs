@@ -2,23 +2,24 @@
 
 use zhat_report::{Quantiles, ReportError, log_spaced_iterations, summarise};
 
+fn four(quantiles: Quantiles) -> [f64; 4] {
+    [quantiles.q25, quantiles.median, quantiles.q75, quantiles.worst]
+}
+
 #[test]
 fn quantiles_interpolate_linearly_as_numpy_does() {
     // numpy.percentile([1, 2, 4, 8], [25, 50, 75]) = [1.75, 3.0, 5.0]
     let quantiles = Quantiles::of(vec![8.0, 1.0, 4.0, 2.0]).expect("four values");
-    assert_eq!(quantiles, Quantiles { q25: 1.75, median: 3.0, q75: 5.0, worst: 8.0 });
+    assert_eq!(four(quantiles), [1.75, 3.0, 5.0, 8.0]);
     let one = Quantiles::of(vec![-3.0]).expect("one value");
-    assert_eq!(one, Quantiles { q25: -3.0, median: -3.0, q75: -3.0, worst: -3.0 });
+    assert_eq!(four(one), [-3.0; 4]);
 }
 
 #[test]
 fn a_run_that_diverged_is_the_worst_and_leaves_the_median_alone() {
     let quantiles =
         Quantiles::of(vec![f64::NAN, 1.0, 2.0, 3.0, f64::INFINITY]).expect("five values");
-    assert_eq!(
-        quantiles,
-        Quantiles { q25: 2.0, median: 3.0, q75: f64::INFINITY, worst: f64::INFINITY }
-    );
+    assert_eq!(four(quantiles), [2.0, 3.0, f64::INFINITY, f64::INFINITY]);
     let all = Quantiles::of(vec![f64::NAN; 4]).expect("four values");
     assert_eq!(all.median, f64::INFINITY);
 }
@@ -77,4 +78,43 @@ fn quantiles_are_ordered_and_do_not_depend_on_the_order_of_the_runs() {
         values.reverse();
         assert_eq!(Quantiles::of(values).expect("not empty"), quantiles);
     }
+}
+
+#[test]
+fn the_interval_of_a_median_has_the_ranks_of_the_sign_tests_tables() {
+    // Two-sided 5 % critical values of the sign test are k - 1: 0 of 6, 1 of 10 and so on.
+    for (number, rank) in [(6, 1), (10, 2), (20, 6), (50, 18), (100, 40), (1000, 469), (2000, 956)]
+    {
+        let values: Vec<f64> = (1..=number).map(f64::from).collect();
+        let interval = Quantiles::of(values).expect("values").median_interval;
+        assert_eq!(interval, (f64::from(rank), f64::from(number + 1 - rank)), "{number} values");
+    }
+    // The smallest and the largest of five miss the median once in 16 times.
+    let everything = (f64::NEG_INFINITY, f64::INFINITY);
+    let five = Quantiles::of(vec![1.0, 2.0, 3.0, 4.0, 5.0]).expect("five values");
+    assert_eq!(five.median_interval, everything);
+}
+
+#[test]
+fn nineteen_of_twenty_intervals_hold_the_median_and_quartiles_do_not_shrink() {
+    // Squares of uniform numbers around 0, as errors are; the median of the square is 1/16.
+    let mut state = 1u64;
+    let mut uniform = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+    };
+    let mut missed = 0;
+    let (mut widths, mut quartiles) = (0.0, 0.0);
+    for _ in 0..2000 {
+        let values = (0..100).map(|_| uniform().powi(2)).collect();
+        let Quantiles { median_interval: (low, high), q25, q75, .. } =
+            Quantiles::of(values).expect("values");
+        missed += usize::from(!(low..=high).contains(&(1.0 / 16.0)));
+        widths += high - low;
+        quartiles += q75 - q25;
+    }
+    // Ranks 40 and 61 of 100 miss it with probability 3.52 %: 70.4 of 2000, with a standard deviation of 8.2; four of them.
+    assert!((38..=103).contains(&missed), "{missed}");
+    assert!(widths < 0.6 * quartiles, "an error of the median is not the spread of the values");
 }

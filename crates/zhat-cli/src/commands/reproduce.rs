@@ -253,18 +253,11 @@ impl Monitor for Session {
 fn print_record(record: &Record) {
     println!("{}", final_values(record));
     for claim in &record.claims {
-        let verdict = if claim.holds { "holds" } else { "does not hold" };
-        println!("{verdict}: {}", plain(&claim.claim));
-        println!("  {}", plain(&claim.measured));
+        println!("{claim}");
     }
     let interrupted = if record.interrupted { ", interrupted" } else { "" };
     println!(
         "\n{} runs{interrupted}, {:.1} s on {} threads.",
         record.finished_runs, record.seconds, record.threads
     );
-}
-
-/// A sentence without the marks that lower and raise text on a page.
-fn plain(text: &str) -> String {
-    text.replace("_{", "_").replace("^{", "^").replace('}', "")
 }

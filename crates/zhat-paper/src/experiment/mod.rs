@@ -4,6 +4,7 @@
 //! A repetition has a seed of its own, derived from that of the experiment, so that results are the same bits for any
 //! number of threads. The arms of a repetition see the same data and the same random numbers.
 
+mod paired;
 pub mod proposals;
 mod repetitions;
 mod report;

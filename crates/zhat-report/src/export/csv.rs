@@ -1,4 +1,4 @@
-//! CSV: one file per curve family, with columns `iteration,median,q25,q75,worst`.
+//! CSV: one file per curve family, with columns `iteration,median,q25,q75,worst` and the ends of the median's interval.
 
 use std::{
     fmt::Write,
@@ -17,9 +17,10 @@ use crate::{
 
 /// The curves as CSV text.
 pub fn curves(curves: &Curves) -> String {
-    let mut text = String::from("iteration,median,q25,q75,worst\n");
+    let mut text = String::from("iteration,median,q25,q75,worst,median_low,median_high\n");
     for (iteration, row) in curves.rows() {
-        let values = [row.median, row.q25, row.q75, row.worst].map(exact).join(",");
+        let (low, high) = row.median_interval;
+        let values = [row.median, row.q25, row.q75, row.worst, low, high].map(exact).join(",");
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{iteration},{values}");
     }

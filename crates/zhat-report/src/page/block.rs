@@ -6,7 +6,7 @@ use super::html::{escaped, marked, plain};
 use crate::{
     error::ReportError,
     figure::Figure,
-    record::Claim,
+    record::{Claim, Decision},
     setting::Setting,
     table::{Align, Table},
 };
@@ -48,12 +48,18 @@ pub(super) fn footer(text: &str) -> String {
 pub(super) fn claims(claims: &[Claim]) -> String {
     let mut html = String::from("<ol class=\"claims\">\n");
     for claim in claims {
-        let (class, verdict) =
-            if claim.holds { ("holds", "holds") } else { ("fails", "does not hold") };
+        let class = match claim.decision {
+            Decision::Holds => "holds",
+            Decision::DoesNotHold => "fails",
+            Decision::NotToldApart => "open",
+        };
         html.push_str(&format!(
-            "<li><span class=\"badge {class}\">{verdict}</span><div><p class=\"claim\">{}</p><p class=\"measured\">{}</p></div></li>\n",
+            "<li><span class=\"badge {class}\">{}</span><div><p class=\"claim\">{}</p><p class=\"measured\">{}</p>\
+             <p class=\"measured\">Test: {}</p></div></li>\n",
+            claim.decision,
             marked(&claim.claim),
-            marked(&claim.measured)
+            marked(&claim.measured),
+            marked(&claim.test)
         ));
     }
     html + "</ol>\n"

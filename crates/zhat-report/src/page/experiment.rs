@@ -1,7 +1,12 @@
 //! The usual page of an experiment: claims, figures, where each arm ended, settings.
 
 use super::Page;
-use crate::{error::ReportError, figure::Figure, final_values::final_values, record::Experiment};
+use crate::{
+    error::ReportError,
+    figure::Figure,
+    final_values::final_values,
+    record::{Claim, Decision, Experiment},
+};
 
 impl Page {
     /// The page of an experiment, with its figures and their captions.
@@ -18,7 +23,8 @@ impl Page {
             );
         }
         if !experiment.claims.is_empty() {
-            let hold = experiment.claims.iter().filter(|claim| claim.holds).count();
+            let holds = |claim: &&Claim| claim.decision == Decision::Holds;
+            let hold = experiment.claims.iter().filter(holds).count();
             page = page
                 .section("What the paper says, and what was measured")
                 .text(&format!("{hold} of {} hold.", counted(experiment.claims.len(), "claim")))

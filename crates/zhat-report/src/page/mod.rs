@@ -1,12 +1,12 @@
 //! Self-contained HTML pages, put together from blocks: sentences, claims, figures, tables, settings.
 //!
 //! ```
-//! use zhat_report::{Claim, page::Page};
+//! use zhat_report::{Claim, Decision, page::Page};
 //!
 //! let html = Page::new("Ring model")
 //!     .lead("Four ways to train one parameter.")
 //!     .section("Claims")
-//!     .claims(&[Claim::new("Persistence helps.", "0.02 against 0.05.", true)])
+//!     .claims(&[Claim::new("Persistence helps.", "Sign test.", "0.02 against 0.05.", Decision::Holds)])
 //!     .footer("zhat 0.1.0")
 //!     .to_html();
 //! assert!(html.contains("Persistence helps."));

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use zhat_report::{Arm, Claim, Experiment, summarise};
+use zhat_report::{Arm, Claim, Decision, Experiment, summarise};
 
 /// Two arms, of which one has acceptance probabilities and an infinite value.
 pub fn experiment() -> Experiment {
@@ -20,7 +20,12 @@ pub fn experiment() -> Experiment {
     // Not in alphabetical order, so that an order that is lost is noticed.
     experiment.arms.insert("z".into(), first);
     experiment.arms.insert("a".into(), curves.into());
-    experiment.claims.push(Claim::new("It converges.", "It does not: 0.3 and infinity.", false));
+    experiment.claims.push(Claim::new(
+        "It converges.",
+        "By eye.",
+        "It does not: 0.3 and infinity.",
+        Decision::DoesNotHold,
+    ));
     experiment
 }
 

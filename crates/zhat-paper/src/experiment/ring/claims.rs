@@ -2,165 +2,238 @@
 
 use zhat::criterion::Method;
 use zhat_report::number::rounded;
-use zhat_report::{Arm, Claim, Experiment, Quantiles};
+use zhat_report::{Claim, Decision, Quantiles};
 
-use super::Settings;
+use super::{ArmCurves, Results};
+use crate::experiment::paired::{RATIO_TEST, Ratio};
 
 /// From this number of training points on, the paper finds no gain of persistence in the median.
 const MANY_SAMPLES: usize = 1000;
 
-/// A median that is lower by less than this factor is no gain. The squared error of a Gaussian estimate is a multiple of a
-/// chi-squared variable, whose median 0.455 over 100 draws has a standard error of 1/(2 * 0.471 * 10) = 0.106, 23 % of it.
-const NO_GAIN: f64 = 1.0 - 0.23;
+/// "No gain" is one that is smaller than this factor: the squared errors of the paper's figure are read off a logarithmic axis.
+const NO_GAIN: f64 = 1.5;
 
 /// The claims that the arms at hand can speak to.
-pub(super) fn claims(settings: &Settings, experiment: &Experiment) -> Vec<Claim> {
-    let arm = |method: Method| experiment.arms.get(&method.to_string());
-    let mut claims = vec![larger_acceptance(experiment)];
+pub(super) fn claims(results: &Results) -> Vec<Claim> {
+    let arm = |method: Method| {
+        let index = results.settings.arms.iter().position(|arm| *arm == method)?;
+        Some(&results.arms[index])
+    };
+    let mut claims = vec![larger_acceptance(results)];
     if let (Some(cnce), Some(mh_cnce)) = (arm(Method::Cnce), arm(Method::MhCnce)) {
         claims.push(faster(cnce, mh_cnce));
     }
     let pairs: Vec<Pair> = [(Method::Cnce, Method::PCnce), (Method::MhCnce, Method::PMhCnce)]
         .into_iter()
-        .filter_map(|(plain, persistent)| {
-            Pair::of(&plain.to_string(), arm(plain)?, arm(persistent)?)
-        })
+        .filter_map(|(plain, persistent)| Some(Pair::of(plain, arm(plain)?, arm(persistent)?)))
         .collect();
     if !pairs.is_empty() {
-        let (median, worst) = (|ends: &Quantiles| ends.median, |ends: &Quantiles| ends.worst);
-        let lower = |ratio| ratio < 1.0;
-        if settings.samples < MANY_SAMPLES {
-            let claim = "Persistence lowers the final median error.";
-            claims.push(Pair::claim(&pairs, claim, median, lower));
-            let claim = "Persistence lowers the final worst-case error.";
-            claims.push(Pair::claim(&pairs, claim, worst, lower));
-        } else {
-            let claim =
-                "With many training points the median error does not gain from persistence.";
-            claims.push(Pair::claim(&pairs, claim, median, |ratio| ratio > NO_GAIN));
-            let claim = "Persistence still lowers the final worst-case error.";
-            claims.push(Pair::claim(&pairs, claim, worst, lower));
-        }
+        claims.push(median_gain(&pairs, results.settings.samples >= MANY_SAMPLES));
+        claims.push(worst_gain(&pairs));
     }
     claims
 }
 
 /// `min(1, r) > r / (1 + r)` on the same pairs, whatever the arm that is trained.
-fn larger_acceptance(experiment: &Experiment) -> Claim {
-    let (mut larger, mut all, mut smallest) = (0, 0, f64::INFINITY);
-    for arm in experiment.arms.values() {
-        let (barker, metropolis) = (&arm.acceptance[BARKER], &arm.acceptance[METROPOLIS]);
-        for (barker, metropolis) in barker.iter().zip(metropolis) {
-            all += 1;
-            larger += usize::from(metropolis > barker);
-            smallest = smallest.min(metropolis / barker);
-        }
-    }
+fn larger_acceptance(results: &Results) -> Claim {
+    let rules = |arm: &'_ ArmCurves| -> Vec<(f64, f64)> {
+        let barker = arm.barker.iter().flatten().copied();
+        barker.zip(arm.metropolis.iter().flatten().copied()).collect()
+    };
+    let both: Vec<(f64, f64)> = results.arms.iter().flat_map(rules).collect();
+    // A run that diverged has none.
+    let ratios: Vec<f64> = both.iter().map(|(b, m)| m / b).filter(|r| !r.is_nan()).collect();
+    let larger = ratios.iter().filter(|ratio| **ratio > 1.0).count();
+    let smallest = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     Claim::new(
         "The MH acceptance probability is larger than the one used by CNCE.",
+        "Both rules on the same pairs, at every step of every problem: there is no error to allow for.",
         format!(
-            "Larger at {larger} of {all} points of the curves (all arms, all iterations shown), and nowhere less than {} \
-             times CNCE's.",
+            "Larger at {larger} of {} steps, and nowhere less than {} times CNCE's.",
+            ratios.len(),
             rounded(smallest)
         ),
-        larger == all,
+        match larger == ratios.len() {
+            true => Decision::Holds,
+            false => Decision::DoesNotHold,
+        },
     )
 }
-
-/// The key of CNCE's rule in the record.
-pub(super) const BARKER: &str = "cnce";
-/// The key of the Metropolis-Hastings rule in the record.
-pub(super) const METROPOLIS: &str = "mh-cnce";
 
 /// MH-CNCE gets sooner to twice the median error at which CNCE ends.
-fn faster(cnce: &Arm, mh_cnce: &Arm) -> Claim {
-    let end = cnce.curves.median.last().copied().unwrap_or(f64::NAN);
-    let sooner = |arm: &Arm| {
-        arm.curves.rows().find(|(_, quantiles)| quantiles.median <= 2.0 * end).map(|(i, _)| i)
-    };
-    let (plain, metropolis) = (sooner(cnce), sooner(mh_cnce));
-    let last = cnce.curves.iterations.last().copied().unwrap_or(0);
-    let shown = |at: Option<usize>| at.map_or(format!("more than {last}"), |at| at.to_string());
+fn faster(cnce: &ArmCurves, mh_cnce: &ArmCurves) -> Claim {
+    let threshold = 2.0 * median(ends(cnce));
+    let (plain, metropolis) = (sooner(cnce, threshold), sooner(mh_cnce, threshold));
+    let ratio = Ratio::of(plain.iter().copied().zip(metropolis.iter().copied()));
     Claim::new(
         "The MH acceptance probability leads to slightly faster convergence of standard CNCE.",
+        format!("Steps of CNCE over those of MH-CNCE, {RATIO_TEST}; it must be above 1."),
         format!(
-            "Iterations to a median squared error of at most {} (twice where CNCE ends): {} with MH-CNCE, {} with CNCE.",
-            rounded(2.0 * end),
-            shown(metropolis),
-            shown(plain)
+            "Steps to a squared error of at most {} (twice the median at which CNCE ends), median over problems: {} with \
+             MH-CNCE, {} with CNCE. Ratio {ratio}.",
+            rounded(threshold),
+            median(metropolis),
+            median(plain),
         ),
-        metropolis.is_some_and(|metropolis| plain.is_none_or(|plain| metropolis < plain)),
+        ratio.is_above(1.0),
     )
 }
 
-/// Where a method and its persistent version ended.
+/// The first step of each problem with at most this error, counted from 1; one more than there are where there is none.
+fn sooner(arm: &ArmCurves, threshold: f64) -> Vec<f64> {
+    let first = |run: &Vec<f64>| run.iter().position(|error| *error <= threshold);
+    arm.squared_error.iter().map(|run| (first(run).unwrap_or(run.len()) + 1) as f64).collect()
+}
+
+fn ends(arm: &ArmCurves) -> Vec<f64> {
+    arm.squared_error.iter().filter_map(|run| run.last().copied()).collect()
+}
+
+fn median(values: Vec<f64>) -> f64 {
+    Quantiles::of(values).map_or(f64::NAN, |quantiles| quantiles.median)
+}
+
+/// Where a method and its persistent version ended, problem by problem.
 struct Pair {
     name: String,
-    plain: Quantiles,
-    persistent: Quantiles,
+    plain: Vec<f64>,
+    persistent: Vec<f64>,
 }
 
 impl Pair {
-    fn of(name: &str, plain: &Arm, persistent: &Arm) -> Option<Self> {
-        let (_, plain) = plain.curves.last()?;
-        let (_, persistent) = persistent.curves.last()?;
-        Some(Self { name: name.to_uppercase(), plain, persistent })
+    fn of(method: Method, plain: &ArmCurves, persistent: &ArmCurves) -> Self {
+        let name = method.to_string().to_uppercase();
+        Self { name, plain: ends(plain), persistent: ends(persistent) }
     }
 
-    /// A claim about the ratio of the persistent version's end to the other's, in every pair.
-    fn claim(
-        pairs: &[Pair],
-        claim: &str,
-        end: fn(&Quantiles) -> f64,
-        holds: fn(f64) -> bool,
-    ) -> Claim {
-        let ends = pairs.iter().map(|pair| (&pair.name, end(&pair.plain), end(&pair.persistent)));
-        let shown: Vec<String> = ends
-            .clone()
-            .map(|(name, plain, persistent)| {
-                format!("{} with P-{name}, {} with {name}", rounded(persistent), rounded(plain))
-            })
-            .collect();
-        let all = ends.clone().all(|(_, plain, persistent)| holds(persistent / plain));
-        Claim::new(claim, format!("Final squared error: {}.", shown.join("; ")), all)
+    fn problems(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.plain.iter().copied().zip(self.persistent.iter().copied())
     }
+
+    /// What both arms have, and the ratio of the one without persistence to the other.
+    fn shown(&self, figure: fn(Vec<f64>) -> f64, ratio: &Ratio) -> String {
+        let [plain, persistent] = [&self.plain, &self.persistent].map(|ends| figure(ends.clone()));
+        let name = &self.name;
+        let (persistent, plain) = (rounded(persistent), rounded(plain));
+        format!("{persistent} with P-{name}, {plain} with {name}, ratio {ratio}")
+    }
+}
+
+/// A gain in the median; none with many training points.
+fn median_gain(pairs: &[Pair], many: bool) -> Claim {
+    let ratios: Vec<Ratio> = pairs.iter().map(|pair| Ratio::of(pair.problems())).collect();
+    let no_gain = |ratio: &Ratio| {
+        let (low, high) = ratio.interval;
+        match (low > 1.0, high < NO_GAIN) {
+            (true, _) => Decision::DoesNotHold,
+            (_, true) => Decision::Holds,
+            _ => Decision::NotToldApart,
+        }
+    };
+    let (claim, must, decision) = match many {
+        false => (
+            "Persistence lowers the final median error.",
+            "it must be above 1".to_string(),
+            Decision::all(ratios.iter().map(|ratio| ratio.is_above(1.0))),
+        ),
+        true => (
+            "With many training points the median error does not gain from persistence.",
+            format!("all of it above 1 is a gain, all of it below {NO_GAIN} is none"),
+            Decision::all(ratios.iter().map(no_gain)),
+        ),
+    };
+    let shown: Vec<String> =
+        pairs.iter().zip(&ratios).map(|(pair, ratio)| pair.shown(median, ratio)).collect();
+    Claim::new(
+        claim,
+        format!("Error without persistence over that with it, {RATIO_TEST}; {must}."),
+        format!("Median final squared error: {}.", shown.join("; ")),
+        decision,
+    )
+}
+
+/// A gain in the worst case, with any number of training points.
+fn worst_gain(pairs: &[Pair]) -> Claim {
+    let ratios: Vec<Ratio> = pairs.iter().map(|pair| Ratio::of_worst(pair.problems())).collect();
+    let largest = |ends: Vec<f64>| Quantiles::of(ends).map_or(f64::NAN, |found| found.worst);
+    let shown: Vec<String> =
+        pairs.iter().zip(&ratios).map(|(pair, ratio)| pair.shown(largest, ratio)).collect();
+    Claim::new(
+        "Persistence lowers the final worst-case error.",
+        format!(
+            "Error without persistence over that with it, over the tenth of the problems that are worst in either, \
+             {RATIO_TEST}; it must be above 1."
+        ),
+        format!("Largest final squared error: {}.", shown.join("; ")),
+        Decision::all(ratios.iter().map(|ratio| ratio.is_above(1.0))),
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use zhat_report::summarise;
+    use zhat::rng::Streams;
 
-    /// Constant curves of two runs for each arm, and the same acceptance for all.
-    fn experiment(ends: [(f64, f64); 4], acceptance: (f64, f64)) -> Experiment {
-        let mut experiment = Experiment::new("ring", "0");
-        for (method, (median, worst)) in super::super::ARMS.into_iter().zip(ends) {
-            let runs = [vec![8.0, median], vec![8.0, median], vec![8.0, worst]];
-            let mut arm = Arm::from(summarise(&runs, &[1, 2]).unwrap());
-            arm.acceptance.insert(BARKER.into(), vec![acceptance.0; 2]);
-            arm.acceptance.insert(METROPOLIS.into(), vec![acceptance.1; 2]);
-            experiment.arms.insert(method.to_string(), arm);
-        }
-        experiment
+    use super::super::Settings;
+    use super::*;
+
+    const HOLDS: Decision = Decision::Holds;
+    const FAILS: Decision = Decision::DoesNotHold;
+    const OPEN: Decision = Decision::NotToldApart;
+
+    /// 100 problems of two steps; each arm's error is a squared normal number times its scale.
+    fn results(samples: usize, scales: [f64; 4], acceptance: (f64, f64)) -> Results {
+        let settings = Settings { samples, ..Settings::default() };
+        let rng = &mut Streams::new(3).stream("test", 0, 0);
+        let mut arm = |scale: f64| ArmCurves {
+            squared_error: (0..100).map(|_| vec![8.0, scale * rng.normal().powi(2)]).collect(),
+            barker: vec![vec![acceptance.0; 2]; 100],
+            metropolis: vec![vec![acceptance.1; 2]; 100],
+        };
+        Results { settings, arms: scales.map(&mut arm).to_vec() }
     }
 
-    fn verdicts(samples: usize, experiment: &Experiment) -> Vec<bool> {
-        let settings = Settings { samples, ..Settings::default() };
-        claims(&settings, experiment).iter().map(|claim| claim.holds).collect()
+    fn decisions(results: &Results) -> Vec<Decision> {
+        claims(results).iter().map(|claim| claim.decision).collect()
     }
 
     #[test]
     fn claims_hold_when_they_are_true_and_only_then() {
-        let gains = experiment([(2.0, 5.0), (2.0, 5.0), (1.0, 3.0), (1.0, 3.0)], (0.2, 0.3));
-        assert!(verdicts(200, &gains)[0]);
-        assert_eq!(verdicts(200, &gains)[2..], [true, true]);
+        let large = decisions(&results(200, [8.0, 8.0, 1.0, 1.0], (0.2, 0.3)));
+        assert_eq!((large[0], &large[2..]), (HOLDS, &[HOLDS, HOLDS][..]));
         // With many samples the paper finds no gain in the median, so a gain contradicts it.
-        assert_eq!(verdicts(1000, &gains)[2..], [false, true]);
-        // A gain within the noise is none.
-        let same = experiment([(2.0, 5.0), (2.0, 5.0), (1.8, 3.0), (2.5, 3.0)], (0.2, 0.3));
-        assert_eq!(verdicts(1000, &same)[2..], [true, true]);
-        let mixed = experiment([(1.0, 5.0), (2.0, 5.0), (1.5, 3.0), (1.0, 6.0)], (0.3, 0.3));
-        assert_eq!(verdicts(200, &mixed), [false, false, false, false]);
-        assert_eq!(verdicts(1000, &mixed)[2..], [false, false]);
+        let many = decisions(&results(1000, [8.0, 8.0, 1.0, 1.0], (0.2, 0.3)));
+        assert_eq!(many[2..], [FAILS, HOLDS]);
+        let reversed = decisions(&results(200, [1.0, 8.0, 8.0, 1.0], (0.3, 0.3)));
+        assert_eq!((reversed[0], &reversed[2..]), (FAILS, &[FAILS, FAILS][..]));
+    }
+
+    #[test]
+    fn a_gain_within_the_error_is_left_open() {
+        // Medians that differ by a tenth, where each has an error of a quarter.
+        let small = decisions(&results(200, [1.1, 1.1, 1.0, 1.0], (0.2, 0.3)));
+        assert_eq!(small[2..], [OPEN, OPEN]);
+        // Where errors hardly differ from problem to problem, no gain can be shown too.
+        let mut same = results(1000, [1.0; 4], (0.2, 0.3));
+        let rng = &mut Streams::new(4).stream("test", 0, 0);
+        let curves = same.arms.iter_mut().flat_map(|arm| &mut arm.squared_error);
+        curves.for_each(|curve| curve[1] = 1.0 + 0.1 * rng.uniform());
+        assert_eq!(decisions(&same)[2..], [HOLDS, OPEN]);
+    }
+
+    #[test]
+    fn faster_is_sooner_on_most_problems() {
+        let mut results = results(200, [1.0; 4], (0.2, 0.3));
+        let decay = |half_life: f64, run: usize| {
+            let start = 8.0 + (run % 5) as f64;
+            (0..50).map(|step| start * 0.5f64.powf(f64::from(step) / half_life) + 0.5).collect()
+        };
+        for (arm, half_life) in results.arms.iter_mut().zip([8.0, 6.0, 8.0, 6.0]) {
+            arm.squared_error = (0..100).map(|run| decay(half_life, run)).collect();
+        }
+        assert_eq!(decisions(&results)[1], HOLDS);
+        results.arms.swap(0, 1);
+        assert_eq!(decisions(&results)[1], FAILS);
+        results.arms[1] = results.arms[0].clone();
+        assert_eq!(decisions(&results)[1], OPEN);
     }
 }

@@ -4,9 +4,14 @@ use zhat::criterion::Method;
 use zhat_report::figure::{Colour, Figure, Panel, Scale, Series, Stroke, paired};
 use zhat_report::{Arm, Experiment, ReportError, log_spaced_iterations, summarise};
 
-use super::claims::{BARKER, METROPOLIS, claims};
+use super::claims::claims;
 use super::{ARMS, ArmCurves, BASE_RATE, EPOCHS, RADIUS, Results, Settings, VARIANCE};
 use crate::experiment::{NamedFigure, Protocol, Report};
+
+/// The key of CNCE's rule in the record.
+const BARKER: &str = "cnce";
+/// The key of the Metropolis-Hastings rule in the record.
+const METROPOLIS: &str = "mh-cnce";
 
 /// How many points a curve of the figure has, whose axis is linear.
 const POINTS: usize = 100;
@@ -25,7 +30,7 @@ impl Results {
         for (method, curves) in settings.arms.iter().zip(&self.arms) {
             experiment.arms.insert(method.to_string(), curves.summarise(&iterations)?);
         }
-        experiment.claims = claims(settings, &experiment);
+        experiment.claims = claims(self);
         let (samples, negatives) = (settings.samples, settings.negatives);
         let caption = format!(
             "Ring model with N = {samples} training points and J = {negatives} negatives: {} runs. Left: squared error of the \

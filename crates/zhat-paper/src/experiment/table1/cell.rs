@@ -49,6 +49,9 @@ pub struct Cell {
     pub wasserstein: Option<Distances>,
     /// Why there is no model, where training diverged for good.
     pub diverged: Option<String>,
+    /// Log-density of every test row but for `log Z`, to compare criteria row by row; found again from the model.
+    #[serde(skip)]
+    pub log_p_tilde: Vec<f64>,
 }
 
 /// What a finished training leaves for the table.
@@ -118,6 +121,7 @@ impl Bench<'_> {
             likelihood: None,
             wasserstein: None,
             diverged: trained.diverged,
+            log_p_tilde: Vec::new(),
         };
         if cell.diverged.is_none() && !self.evaluate(&mut cell, &config, watch)? {
             return Ok(None);
@@ -208,6 +212,7 @@ impl Bench<'_> {
             },
         };
         cell.likelihood = Some(known);
+        cell.log_p_tilde = evaluator.score(&self.data.test).log_p_tilde;
         if self.settings.points_of(self.set) > 0 {
             cell.wasserstein = self.distances(cell.criterion, &evaluator, watch)?;
             return Ok(cell.wasserstein.is_some());

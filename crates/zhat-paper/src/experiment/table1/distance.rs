@@ -27,10 +27,7 @@ pub struct Distances {
 impl Distances {
     /// Mean and standard error.
     pub fn summary(&self) -> (f64, f64) {
-        let number = self.values.len() as f64;
-        let mean = self.values.iter().sum::<f64>() / number;
-        let squares: f64 = self.values.iter().map(|value| (value - mean).powi(2)).sum();
-        (mean, (squares / (number - 1.0) / number).sqrt())
+        mean_and_error(&self.values)
     }
 
     /// The same on the scale of the authors' program.
@@ -38,6 +35,14 @@ impl Distances {
         let (mean, error) = self.summary();
         (as_published(mean, self.points), as_published(error, self.points))
     }
+}
+
+/// Mean and its standard error.
+pub(super) fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let number = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / number;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / (number - 1.0) / number).sqrt())
 }
 
 impl Bench<'_> {

@@ -13,7 +13,7 @@ use zhat_table::Result;
 use zhat_table::data::benchmark::Benchmark;
 use zhat_table::fit::MetricsRecord;
 
-use super::claims::{claims, label, title};
+use super::claims::{claims, few_count, label, title};
 use super::plan::REDUCED_RATE;
 use super::published::{CONTEXT, points, published, true_distance};
 use super::{Cell, Distances, Length, Settings, write_json};
@@ -213,9 +213,7 @@ impl Table1 {
             }
         }
         for cell in &self.cells {
-            if let Some(found) = &cell.likelihood
-                && (found.smallest_ess * found.particles as f64) < 100.0
-            {
+            if let Some(found) = cell.likelihood.as_ref().filter(|found| few_count(found)) {
                 notices.push(format!(
                     "{} by {}: at one stage only {:.0} of {} particles count, so log Z is likely too low and the \
                      likelihood too high.",
@@ -364,8 +362,7 @@ impl std::fmt::Display for Table1 {
             writeln!(f, "{caption}\n\n{text}")?;
         }
         for claim in self.claims() {
-            let verdict = if claim.holds { "holds" } else { "does not hold" };
-            writeln!(f, "{verdict}: {}\n  {}", claim.claim, claim.measured)?;
+            writeln!(f, "{claim}")?;
         }
         for notice in self.notices() {
             writeln!(f, "\n{notice}")?;
