@@ -1,20 +1,25 @@
-//! Ctrl-C and SIGTERM as a flag that long work looks at.
+//! Ctrl-C and SIGTERM as a watch that all long work looks at.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-static STOP: AtomicBool = AtomicBool::new(false);
-static INSTALLED: OnceLock<()> = OnceLock::new();
+use zhat::watch::Watch;
 
-/// Installs the handler, once, and gives the flag. The first signal asks the work to stop, a second one ends the program.
-pub fn flag() -> anyhow::Result<&'static AtomicBool> {
-    if INSTALLED.set(()).is_ok() {
-        ctrlc::set_handler(|| {
-            if STOP.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
-            }
-            eprintln!("\nstopping; what is done is kept (once more to stop at once)");
-        })?;
+static WATCH: OnceLock<Arc<Watch>> = OnceLock::new();
+
+/// The watch of this program; the first call installs the handler. The first signal asks the work to stop, a second one ends
+/// the program.
+pub fn watch() -> anyhow::Result<Arc<Watch>> {
+    if let Some(watch) = WATCH.get() {
+        return Ok(Arc::clone(watch));
     }
-    Ok(&STOP)
+    let watch = Arc::clone(WATCH.get_or_init(Arc::default));
+    let stopped = Arc::clone(&watch);
+    ctrlc::set_handler(move || {
+        if stopped.is_stopped() {
+            std::process::exit(130);
+        }
+        stopped.stop();
+        eprintln!("\nstopping; what is done is kept (once more to stop at once)");
+    })?;
+    Ok(watch)
 }

@@ -1,4 +1,4 @@
-//! A progress bar beside work that is watched, and Ctrl-C for it.
+//! A progress bar beside work that is watched.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -6,9 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use zhat::watch::Watch;
 
-use crate::interrupt;
-
-/// Does the work while a bar follows it, and asks it to stop at Ctrl-C. Without a total the bar only counts.
+/// Does the work while a bar follows it. Without a total the bar only counts.
 pub fn watched<T>(
     quiet: bool,
     label: &'static str,
@@ -16,7 +14,7 @@ pub fn watched<T>(
     watch: &Watch,
     work: impl FnOnce() -> T,
 ) -> anyhow::Result<T> {
-    let stop = interrupt::flag()?;
+    watch.begin(total.unwrap_or(0));
     let bar = match (quiet, total) {
         (true, _) => ProgressBar::hidden(),
         (false, Some(total)) => ProgressBar::new(total)
@@ -25,21 +23,24 @@ pub fn watched<T>(
             .with_style(ProgressStyle::with_template("{msg} {human_pos} cells, {per_sec}")?),
     };
     bar.set_message(label);
+    let result = follow(&bar, watch, work);
+    bar.finish_and_clear();
+    Ok(result)
+}
+
+/// Does the work while a bar shows how far its watch has come.
+pub fn follow<T>(bar: &ProgressBar, watch: &Watch, work: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
-    let result = std::thread::scope(|scope| {
-        scope.spawn(|| {
+    std::thread::scope(|scope| {
+        let follower = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                if stop.load(Ordering::Relaxed) {
-                    watch.stop();
-                }
                 bar.set_position(watch.done());
                 std::thread::park_timeout(Duration::from_millis(100));
             }
         });
         let result = work();
         done.store(true, Ordering::Relaxed);
+        follower.thread().unpark();
         result
-    });
-    bar.finish_and_clear();
-    Ok(result)
+    })
 }

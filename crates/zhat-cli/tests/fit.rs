@@ -18,14 +18,14 @@ fn fit(out: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zhat"));
     command.args(["fit", "builtin:banana", "--quiet", "--out"]).arg(out);
     for setting in [
-        "data.rows=2000",
-        "training.steps=120",
-        "training.warm-up=30",
-        "training.batch=32",
-        "training.negatives=5",
-        "training.log-every=5",
+        "data.read.max-rows=2000",
+        "training.num-steps=120",
+        "step.warm-up=30",
+        "training.batch-size=32",
+        "step.num-negatives=5",
+        "log-every=5",
         "training.validation-every=40",
-        "training.validation-particles=500",
+        "validation.particles=500",
         "training.checkpoint-every=10",
         "evaluation.particles=1000",
         "evaluation.estimates=3",
@@ -202,12 +202,12 @@ fn bad_input_exits_with_2_and_names_the_place() {
         (&[&good, "--columns", "a,z"], "z"),
         (&[&good, "--dequantise", "a"], "COLUMN=STEP"),
         (&[&good, "--set", "training.nonsense=1"], "nonsense"),
-        (&[&good, "--set", "training.batch=0"], "training.batch"),
+        (&[&good, "--set", "training.batch-size=0"], "batch-size"),
         (&[&good, "--criterion", "magic"], "smc-rnce"),
         (&[&good, "--max-time", "soon"], "10m"),
         (&[&good, "--config", "no-such.toml"], "no-such.toml"),
         (&["builtin:nothing"], "nothing"),
-        (&["builtin:pinwheel", "--set", "data.test=1.5"], "test"),
+        (&["builtin:pinwheel", "--set", "data.split.test=1.5"], "test"),
     ];
     for (index, (arguments, place)) in cases.into_iter().enumerate() {
         let out = root.join(format!("run-{index}"));

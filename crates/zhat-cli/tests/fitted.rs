@@ -6,12 +6,12 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 const SETTINGS: [&str; 12] = [
-    "data.rows=3000",
-    "training.batch=64",
-    "training.negatives=5",
-    "training.log-every=20",
+    "data.read.max-rows=3000",
+    "training.batch-size=64",
+    "step.num-negatives=5",
+    "log-every=20",
     "training.validation-every=100",
-    "training.validation-particles=500",
+    "validation.particles=500",
     "evaluation.particles=2000",
     "evaluation.estimates=3",
     "model.energy.width=16",

@@ -17,14 +17,14 @@ fn fit(out: &Path, source: &str, more: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zhat"));
     command.args(["fit", source, "--quiet", "--out"]).arg(out);
     for setting in [
-        "data.rows=1000",
-        "training.steps=40",
-        "training.warm-up=10",
-        "training.batch=32",
-        "training.negatives=5",
-        "training.log-every=5",
+        "data.read.max-rows=1000",
+        "training.num-steps=40",
+        "step.warm-up=10",
+        "training.batch-size=32",
+        "step.num-negatives=5",
+        "log-every=5",
         "training.validation-every=10",
-        "training.validation-particles=500",
+        "validation.particles=500",
         "evaluation.particles=1000",
         "evaluation.estimates=3",
         "model.energy.width=16",
@@ -64,7 +64,7 @@ fn several_runs_make_one_page_and_one_run_its_own() {
         "<h1>builtin:banana: 2 densities</h1>".to_owned(),
         "<a href=\"#section-2\">first</a>".to_owned(),
         "<h2 id=\"section-3\">second</h2>".to_owned(),
-        "<th scope=\"row\">training.criterion</th>".to_owned(),
+        "<th scope=\"row\">step.criterion</th>".to_owned(),
         format!("<td class=\"number\">{likelihood:.4}</td>"),
     ] {
         assert!(html.contains(&part), "no {part}");

@@ -5,4 +5,5 @@
 #![warn(missing_docs)]
 
 pub mod experiment;
+pub mod presets;
 pub mod theory;

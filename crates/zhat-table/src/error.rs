@@ -99,10 +99,8 @@ impl TableError {
 
     /// Whether the user can mend it by another input or setting.
     pub fn is_input(&self) -> bool {
-        let failed = matches!(
-            self,
-            TableError::Zhat(zhat::Error::Stopped | zhat::Error::Diverged { .. })
-        );
+        let failed =
+            matches!(self, TableError::Zhat(zhat::Error::Stopped | zhat::Error::Diverged { .. }));
         !failed && !matches!(self, TableError::Report(_))
     }
 }

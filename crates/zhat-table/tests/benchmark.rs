@@ -169,15 +169,15 @@ fn a_prepared_set_is_read_back_and_is_ready_to_be_fitted() {
     let prepared = any(Benchmark::Power, &source, &out).unwrap();
     assert!(prepared.meta.differences.iter().any(|text| text.contains("N is 490, not 2049280")));
     assert_eq!(PreparedSet::read(&out).unwrap(), prepared);
-    let config = FitConfig::preset(zhat::ar::Preset::Power, out.to_str().unwrap());
+    let config = FitConfig::new(out.to_str().unwrap());
     let data = zhat_table::prepare(&config).unwrap();
     assert_eq!(data.train, prepared.split.train.values());
     assert_eq!(data.test, prepared.split.test.values());
     // Likelihoods are in standardised units, as the published ones.
     assert_eq!(data.standardiser.log_scale(), 0.0);
     assert_eq!(data.hash, prepared.meta.hash);
-    let with_columns = config.with_setting("data.columns=[\"voltage\"]").unwrap();
-    assert!(zhat_table::prepare(&with_columns).unwrap_err().to_string().contains("data.columns"));
+    let with_columns = config.with_setting("data.read.columns=[\"voltage\"]").unwrap();
+    assert!(zhat_table::prepare(&with_columns).unwrap_err().to_string().contains("data.read.columns"));
 }
 
 #[test]

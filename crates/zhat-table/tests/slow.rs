@@ -3,9 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use zhat::ar::Preset;
 use zhat::rng::Streams;
 use zhat::smc::Resampling;
 use zhat_table::data::{Precision, ReadOptions, Table, TableWriter, builtin, read, write};
@@ -20,14 +18,14 @@ fn directory(name: &str) -> PathBuf {
 }
 
 fn fitted(source: &str, settings: &[&str]) -> Fitted {
-    let mut config = FitConfig::preset(Preset::Small, source);
+    let mut config = FitConfig::new(source);
     for setting in settings {
         config = config.with_setting(setting).unwrap();
     }
     let out = directory(&source.replace(':', "-"));
     let data = prepare(&config).unwrap();
     let mut session = Session::start(config, data, &out, 0).unwrap();
-    session.run(None, &AtomicBool::new(false), &mut |_: &Event| {}).unwrap().unwrap();
+    session.run(None, &Arc::default(), &mut |_: &Event| {}).unwrap().unwrap();
     Fitted::open(&out, 0, Arc::default()).unwrap()
 }
 
@@ -62,7 +60,7 @@ fn intervals_of_log_z_cover_a_much_larger_run_and_the_truth() {
     const SEEDS: u64 = 50;
     const PARTICLES: usize = 1000;
     for source in ["builtin:pinwheel", "builtin:eight-gaussians", "builtin:mixture-6"] {
-        let fitted = fitted(source, &["training.steps=2500", "training.warm-up=500"]);
+        let fitted = fitted(source, &["training.num-steps=2500", "step.warm-up=500"]);
         let large = opinions(&fitted, 1000 * PARTICLES, 1_000_000)[0].clone();
         println!(
             "{source}: {} particles say {:.5} ± {:.5}",
@@ -103,7 +101,7 @@ fn intervals_of_log_z_cover_a_much_larger_run_and_the_truth() {
 #[test]
 #[ignore = "minutes"]
 fn imputed_means_come_close_to_the_exact_conditional_means() {
-    let fitted = fitted("builtin:mixture-16", &["training.steps=3000", "training.warm-up=1000"]);
+    let fitted = fitted("builtin:mixture-16", &["training.num-steps=3000", "step.warm-up=1000"]);
     let set = builtin::find("mixture-16").unwrap();
     let mut rng = Streams::new(77).stream("holes", 0, 0);
     let whole = builtin::draw(&*set, 1000, &mut rng);

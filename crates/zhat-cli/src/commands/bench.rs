@@ -3,24 +3,22 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use zhat::ar::{
-    ArEbmConfig, ArStep, ArStepConfig, Evaluator, products_alone, score_flops, step_flops,
-    step_networks,
-};
-use zhat::burn::optim::AdamConfig;
-use zhat::burn::tensor::Device;
+use zhat::ar::{ArEbmConfig, ArStep, ArStepConfig, Evaluator, products_alone};
+use zhat::burn::tensor::{Device, Tensor, TensorData};
 use zhat::criterion::Method;
 use zhat::rng::Streams;
+use zhat::train::{Batch, OptimiserConfig, Trainer, TrainingConfig};
+use zhat_paper::presets::Preset;
 use zhat_report::{Align, Table};
 
-use super::preset::PresetName;
+use super::flops::{score_flops, step_flops, step_networks};
 use crate::exit::Outcome;
 
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Shapes of the networks and of the data
-    #[arg(long, value_enum, default_value = "power")]
-    preset: PresetName,
+    #[arg(long, default_value_t = Preset::Power)]
+    preset: Preset,
     /// What a step minimises
     #[arg(long, default_value_t = Method::Rnce)]
     criterion: Method,
@@ -69,14 +67,14 @@ struct Report {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let preset = arguments.preset.preset();
-    let mut config = preset.model();
+    let preset = arguments.preset.config("");
+    let mut config = preset.shape(arguments.preset.features());
     if let Some(dropout) = arguments.dropout {
         config.dropout = dropout;
     }
     let mut settings = ArStepConfig::new(arguments.criterion);
     settings.num_negatives = arguments.negatives as usize;
-    let batch = arguments.batch.map_or(preset.training().batch, |batch| batch as usize);
+    let batch = arguments.batch.map_or(preset.training.batch_size, |batch| batch as usize);
     let measure = if arguments.evaluation { measure_scores } else { measure_steps };
     let report = measure(&config, &settings, batch, arguments.threads, arguments.steps as usize)?;
     if arguments.json {
@@ -96,20 +94,22 @@ fn measure_steps(
     steps: usize,
 ) -> anyhow::Result<Report> {
     let streams = Streams::new(0);
-    let mut model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
+    let model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
     let x = random_rows(batch * config.features, &streams);
-    let mut step = ArStep::new(settings, threads)?;
+    let x = TensorData::new(x, [batch, config.features]);
+    let batch_of_rows: Batch = Tensor::<2>::from_data(x, &Device::flex()).into();
+    let step = ArStep::new(settings, threads)?;
     let threads = step.num_threads();
-    let mut optimiser = AdamConfig::new().with_epsilon(1e-8).init();
+    let training =
+        TrainingConfig::new(steps as u64 + 2, 5e-4).with_optimiser(OptimiserConfig::Adam);
+    let mut trainer = Trainer::new(model, step, training, streams)?;
     let work = Work {
         flops: step_flops(config, settings, batch),
         rows: batch * settings.candidates() * config.features,
         batch,
     };
-    work.measure(config, settings, threads, steps, |index| {
-        let (gradients, report) = step.gradient(&model, &x, &streams, index, None)?;
-        model = optimiser.step(5e-4, model.clone(), gradients);
-        Ok(report.loss)
+    work.measure(config, settings, threads, steps, || {
+        Ok(trainer.train_step(&batch_of_rows)?.0.loss)
     })
 }
 
@@ -127,7 +127,7 @@ fn measure_scores(
     let x = random_rows(rows * config.features, &streams);
     let evaluator = Evaluator::new(&model, threads)?;
     let work = Work { flops: score_flops(config, rows), rows: rows * config.features, batch: rows };
-    work.measure(config, settings, evaluator.num_threads(), steps, |_| {
+    work.measure(config, settings, evaluator.num_threads(), steps, || {
         let scores = evaluator.score(&x);
         Ok(-scores.log_p_tilde.iter().sum::<f64>() / rows as f64)
     })
@@ -156,13 +156,13 @@ impl Work {
         settings: &ArStepConfig,
         threads: usize,
         steps: usize,
-        mut once: impl FnMut(u64) -> anyhow::Result<f64>,
+        mut once: impl FnMut() -> anyhow::Result<f64>,
     ) -> anyhow::Result<Report> {
         let peak_before = peak_gflops(config, settings, threads)?;
         let (mut seconds, mut loss) = (Vec::with_capacity(steps), 0.0);
         for index in 0..steps + 2 {
             let start = Instant::now();
-            loss = once(index as u64)?;
+            loss = once()?;
             if index >= 2 {
                 seconds.push(start.elapsed().as_secs_f64());
             }
@@ -194,11 +194,13 @@ fn peak_gflops(
     settings: &ArStepConfig,
     threads: usize,
 ) -> anyhow::Result<f64> {
-    let own = || products_alone(config, settings, 12);
     let rows = settings.tile_observations() * settings.candidates();
     let widths: Vec<(usize, usize)> =
         step_networks(config, settings).iter().map(|size| (size.width, size.blocks)).collect();
-    let other = || widths.iter().map(|&(w, blocks)| gemm_products(w, rows, 24 * blocks)).sum();
+    let all = |products: fn(usize, usize, usize) -> f64| -> f64 {
+        widths.iter().map(|&(width, blocks)| products(width, rows, 24 * blocks)).sum()
+    };
+    let (own, other) = (|| all(products_alone), || all(gemm_products));
     Ok((0..6).map(|_| rate(threads, &own).max(rate(threads, &other))).fold(0.0, f64::max))
 }
 

@@ -18,18 +18,12 @@ pub struct Arguments {
     /// The criteria, with commas between them
     #[arg(long, value_delimiter = ',', default_value = "ml-is,rnce,smc-rnce")]
     criteria: Vec<Method>,
-    /// Steps for each criterion [default: those of the preset]
-    #[arg(long, conflicts_with = "seconds")]
-    steps: Option<u64>,
-    /// Seconds of training for each criterion, turned into steps by timing a few
-    #[arg(long)]
+    /// Seconds of training for each criterion instead of --steps, turned into steps by timing a few
+    #[arg(long, conflicts_with = "steps")]
     seconds: Option<f64>,
     /// Fits of each criterion; the n-th of each has the same seed
     #[arg(long, default_value_t = 1)]
     repeats: u64,
-    /// Seed of the first repeat
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
     /// Threads; 0 for as many as there are cores
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -48,20 +42,19 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let mut config = arguments.config.configuration(arguments.steps)?;
-    config.seed = arguments.seed;
+    let config = arguments.config.configuration()?;
     config.validate()?;
     let options = CompareOptions {
         criteria: arguments.criteria.clone(),
-        budget: match (arguments.steps, arguments.seconds) {
-            (_, Some(seconds)) => Budget::Seconds(seconds),
-            (steps, None) => Budget::Steps(steps.unwrap_or(config.training.steps)),
+        budget: match arguments.seconds {
+            Some(seconds) => Budget::Seconds(seconds),
+            None => Budget::Steps(config.training.num_steps),
         },
         repeats: arguments.repeats,
         threads: arguments.threads,
         resume: arguments.resume,
     };
-    let stop = interrupt::flag()?;
+    let watch = interrupt::watch()?;
     let bar = match arguments.quiet {
         true => ProgressBar::hidden(),
         false => ProgressBar::new(0).with_style(ProgressStyle::with_template(
@@ -86,7 +79,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Event::Warning(text) => bar.suspend(|| eprintln!("warning: {text}")),
         Event::Evaluating => bar.set_message("evaluating"),
     };
-    let comparison = compare(&config, &options, &arguments.out, stop, &mut observer);
+    let comparison = compare(&config, &options, &arguments.out, &watch, &mut observer);
     bar.finish_and_clear();
     let Some(comparison) = comparison? else {
         let out = arguments.out.display();

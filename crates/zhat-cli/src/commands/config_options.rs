@@ -2,26 +2,37 @@
 
 use std::path::PathBuf;
 
+use zhat_paper::presets::Preset;
+use zhat_table::TableError;
+use zhat_table::data::{Dequantise, Missing};
 use zhat_table::fit::FitConfig;
 
-use super::preset::PresetName;
 use super::table_options::FileOptions;
+
+/// What is fitted where nothing else is said.
+const DEFAULT_DATA: &str = "builtin:pinwheel";
 
 /// The data and the settings.
 #[derive(clap::Args)]
 pub struct ConfigOptions {
-    /// A file (CSV, NPY, Parquet; compressed too), builtin:NAME, or a directory of `zhat data prepare`
-    #[arg(default_value = "builtin:pinwheel")]
-    data: String,
-    /// Networks and training settings to start from
-    #[arg(long, value_enum, default_value = "small")]
-    preset: PresetName,
+    /// A file (CSV, NPY, Parquet; compressed too), builtin:NAME, or a directory of `zhat data prepare` [default: that of
+    /// --config, or builtin:pinwheel]
+    data: Option<String>,
+    /// Networks and training settings to start from: small, power, gas, hepmass, miniboone or bsds300 [default: small]
+    #[arg(long)]
+    preset: Option<Preset>,
     /// A TOML file with settings on top of the preset
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// One more setting, such as training.batch=64; may be given several times
+    /// One more setting, such as training.batch-size=64; may be given several times
     #[arg(long = "set", value_name = "SECTION.NAME=VALUE")]
     settings: Vec<String>,
+    /// Number of training steps
+    #[arg(long)]
+    pub steps: Option<u64>,
+    /// Seed of everything random
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// Columns to use, by name or position
     #[arg(long, value_delimiter = ',')]
     columns: Vec<String>,
@@ -32,33 +43,52 @@ pub struct ConfigOptions {
     drop_missing: bool,
     /// Add uniform noise of this step to a discrete column
     #[arg(long, value_name = "COLUMN=STEP")]
-    dequantise: Vec<String>,
+    dequantise: Vec<Dequantise>,
 }
 
 impl ConfigOptions {
     /// The preset, then the file, then single settings, then the options of their own.
-    ///
-    /// With another number of steps the warm-up keeps its share of the run, unless it is set itself.
-    pub fn configuration(&self, steps: Option<u64>) -> anyhow::Result<FitConfig> {
-        let mut config = FitConfig::preset(self.preset.preset(), &self.data);
-        if let Some(path) = &self.config {
-            config = config.with_file(path)?;
-            config.data.source = self.data.clone();
+    pub fn configuration(&self) -> anyhow::Result<FitConfig> {
+        let config = self.preset.unwrap_or(Preset::Small).config(DEFAULT_DATA);
+        self.on_top_of(match &self.config {
+            Some(path) => config.with_file(path)?,
+            None => config,
+        })
+    }
+
+    /// What is given here, on top of a run's own configuration.
+    pub fn resumed(&self, stored: FitConfig) -> anyhow::Result<FitConfig> {
+        let given = [("preset", self.preset.is_some()), ("config", self.config.is_some())];
+        if let Some((name, _)) = given.into_iter().find(|(_, given)| *given) {
+            let reason = format!("{name}: a run that is resumed has its own; leave it out");
+            return Err(TableError::Config { reason }.into());
         }
-        if let Some(steps) = steps {
-            config.training.scale_to(steps);
+        self.on_top_of(stored)
+    }
+
+    /// With another number of steps the warm-up keeps its share of the run, unless it is set itself.
+    fn on_top_of(&self, mut config: FitConfig) -> anyhow::Result<FitConfig> {
+        if let Some(data) = &self.data {
+            config.data.source = data.clone();
+        }
+        if let Some(steps) = self.steps {
+            config.scale_to(steps);
         }
         for setting in &self.settings {
             config = config.with_setting(setting)?;
         }
-        config.training.steps = steps.unwrap_or(config.training.steps);
+        config.training.num_steps = self.steps.unwrap_or(config.training.num_steps);
+        config.seed = self.seed.unwrap_or(config.seed);
+        let read = &mut config.data.read;
         if !self.columns.is_empty() {
-            config.data.columns = self.columns.clone();
+            read.columns = self.columns.clone();
         }
-        self.file.put_into(&mut config.data);
-        config.data.drop_missing |= self.drop_missing;
-        for assignment in &self.dequantise {
-            config = config.with_dequantise(assignment)?;
+        self.file.put_into(read);
+        if self.drop_missing {
+            read.missing = Missing::Drop;
+        }
+        for Dequantise { column, step } in &self.dequantise {
+            config.data.dequantise.insert(column.clone(), *step);
         }
         Ok(config)
     }

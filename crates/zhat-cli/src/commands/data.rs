@@ -1,7 +1,6 @@
 //! `zhat data`: the built-in sets, and the paper's five benchmark sets from their raw files.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use zhat_report::{Align, Table};
@@ -76,7 +75,7 @@ fn prepare(arguments: &Prepare) -> anyhow::Result<Outcome> {
     let default = || PathBuf::from("data").join(set.name());
     let out = arguments.out.clone().unwrap_or_else(default);
     let sizes = if arguments.any_size { Sizes::Any } else { Sizes::AsInThePaper };
-    let stop = interrupt::flag()?;
+    let stop = interrupt::watch()?;
     let bar = match arguments.quiet {
         true => ProgressBar::hidden(),
         false => ProgressBar::new(1).with_style(ProgressStyle::with_template(
@@ -89,7 +88,7 @@ fn prepare(arguments: &Prepare) -> anyhow::Result<Outcome> {
         if let Some(name) = progress.file.file_name() {
             bar.set_message(name.to_string_lossy().into_owned());
         }
-        !stop.load(Ordering::Relaxed)
+        !stop.is_stopped()
     };
     let prepared =
         benchmark::prepare(set, &arguments.source, &out, sizes, arguments.seed, &mut watch);

@@ -1,14 +1,15 @@
 //! `zhat fit`: from a table to a density.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use zhat::criterion::Method;
+use zhat::watch::Watch;
 use zhat_report::{Align, Table};
 use zhat_table::fit::{Event, FitConfig, FitReport, Session};
-use zhat_table::{Prepared, prepare, report};
+use zhat_table::{prepare, report};
 
 use super::config_options::ConfigOptions;
 use crate::exit::Outcome;
@@ -21,18 +22,12 @@ pub struct Arguments {
     /// What is minimised: ml-is, rnce, smc-rnce, smc-rnce-trajectory or q-only
     #[arg(long)]
     criterion: Option<Method>,
-    /// Number of training steps
-    #[arg(long)]
-    steps: Option<u64>,
     /// Stop after so many validations without a better one
     #[arg(long)]
     patience: Option<u32>,
     /// End training after this time, such as 90s, 10m or 2h
     #[arg(long, value_parser = duration)]
     max_time: Option<Duration>,
-    /// Seed of everything random
-    #[arg(long)]
-    seed: Option<u64>,
     /// Threads; 0 for as many as there are cores
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -54,14 +49,27 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let stop = interrupt::flag()?;
+    let watch = interrupt::watch()?;
+    let stored = arguments.resume.then(|| FitConfig::read_run(&arguments.out)).transpose()?;
+    let mut config = match &stored {
+        Some(stored) => arguments.config.resumed(stored.clone())?,
+        None => arguments.config.configuration()?,
+    };
+    config.step.criterion = arguments.criterion.unwrap_or(config.step.criterion);
+    config.training.patience = arguments.patience.unwrap_or(config.training.patience);
+    config.validate()?;
+    if let Some(stored) = &stored {
+        config.check_resumed(stored)?;
+    }
+    let data = prepare(&config)?;
+    let (out, threads) = (&arguments.out, arguments.threads);
     let (mut session, notes) = if arguments.resume {
-        resume(arguments)?
+        let (session, warnings) = Session::resume(config, data, out, threads)?;
+        eprintln!("going on after step {}", session.steps_taken());
+        (session, warnings)
     } else {
-        let config = configuration(arguments)?;
-        let data = prepare(&config)?;
         let notes = data.notes.clone();
-        (Session::start(config, data, &arguments.out, arguments.threads)?, notes)
+        (Session::start(config, data, out, threads)?, notes)
     };
     if arguments.tensorboard {
         session = session.with_tensorboard()?;
@@ -69,11 +77,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     for note in notes {
         eprintln!("warning: {note}");
     }
-    let Some(result) = train(&mut session, arguments, stop)? else {
+    let Some(result) = train(&mut session, arguments, &watch)? else {
         eprintln!(
             "stopped after {} steps; go on with `zhat fit --resume --out {}`",
             session.steps_taken(),
-            arguments.out.display()
+            out.display()
         );
         return Ok(Outcome::Failed);
     };
@@ -87,29 +95,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn resume(arguments: &Arguments) -> anyhow::Result<(Session, Vec<String>)> {
-    let config = FitConfig::read_run(&arguments.out)?;
-    let data: Prepared = prepare(&config)?;
-    let (session, warnings) = Session::resume(data, &arguments.out, arguments.threads)?;
-    eprintln!("going on after step {}", session.steps_taken());
-    Ok((session, warnings))
-}
-
-fn configuration(arguments: &Arguments) -> anyhow::Result<FitConfig> {
-    let mut config = arguments.config.configuration(arguments.steps)?;
-    config.training.criterion = arguments.criterion.unwrap_or(config.training.criterion);
-    config.training.patience = arguments.patience.unwrap_or(config.training.patience);
-    config.seed = arguments.seed.unwrap_or(config.seed);
-    config.validate()?;
-    Ok(config)
-}
-
 fn train(
     session: &mut Session,
     arguments: &Arguments,
-    stop: &AtomicBool,
+    watch: &Arc<Watch>,
 ) -> anyhow::Result<Option<FitReport>> {
-    let steps = session.config().training.steps;
+    let steps = session.config().training.num_steps;
     let bar = match arguments.quiet {
         true => ProgressBar::hidden(),
         false => ProgressBar::new(steps)
@@ -118,16 +109,14 @@ fn train(
     bar.set_position(session.steps_taken());
     let mut validation = String::new();
     let (start, before) = (Instant::now(), session.steps_taken());
-    let batch = session.config().training.batch as f64;
+    let batch = session.config().training.batch_size as f64;
     let mut observer = |event: &Event| match event {
         Event::Step { step, report, .. } => {
             bar.set_position(*step);
-            let ess = match report.effective_sample_size {
-                0.0 => String::new(),
-                size => format!(", ESS {size:.1}"),
-            };
+            let size = report.effective_sample_size;
+            let size = size.map_or_else(String::new, |size| format!(", ESS {size:.1}"));
             let rate = batch * (step - before) as f64 / start.elapsed().as_secs_f64();
-            bar.set_message(format!("loss {:.3}{validation}{ess}, {rate:.0} rows/s", report.loss));
+            bar.set_message(format!("loss {:.3}{validation}{size}, {rate:.0} rows/s", report.loss));
         }
         Event::Validation { log_likelihood, best, .. } => {
             let mark = if *best { "*" } else { "" };
@@ -136,7 +125,7 @@ fn train(
         Event::Warning(text) => bar.suspend(|| eprintln!("warning: {text}")),
         Event::Evaluating => bar.set_message("evaluating"),
     };
-    let result = session.run(arguments.max_time, stop, &mut observer);
+    let result = session.run(arguments.max_time, watch, &mut observer);
     bar.finish_and_clear();
     Ok(result?)
 }

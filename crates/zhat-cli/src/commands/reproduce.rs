@@ -1,16 +1,18 @@
 //! `zhat reproduce`: the experiments of the paper, with figures and a report.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use zhat_paper::experiment::{Monitor, Protocol, Report, proposals, ring};
+use zhat::watch::Watch;
+use zhat_paper::experiment::{Protocol, Report, proposals, ring};
 use zhat_report::{Experiment as Record, export, final_values::final_values};
 
 use crate::exit::Outcome;
 use crate::interrupt;
+use crate::progress::follow;
 
 #[derive(Subcommand)]
 pub enum Experiment {
@@ -46,9 +48,9 @@ struct Common {
     /// Seed of all draws
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Number of threads; all cores by default. Results do not depend on it
-    #[arg(long)]
-    threads: Option<usize>,
+    /// Threads; 0 for as many as there are cores. Results do not depend on it
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
     /// Directory for results.json, tables, figures and report.html [default: out/EXPERIMENT]
     #[arg(long)]
     out: Option<PathBuf>,
@@ -111,7 +113,7 @@ fn run_proposals(arguments: &Proposals) -> anyhow::Result<Outcome> {
     settings.validate()?;
 
     let session = Session::new(common, "proposals", settings.runs)?;
-    let (results, seconds) = session.timed(|monitor| proposals::run(&settings, monitor))?;
+    let (results, seconds) = session.timed(|watch| proposals::run(&settings, watch))?;
     let report = results.report(seconds, session.threads())?;
     report.write(&session.directory)?;
     session.show(&report)
@@ -136,7 +138,7 @@ fn run_ring(arguments: &Ring) -> anyhow::Result<Outcome> {
 
     if !arguments.all {
         let session = Session::new(common, "ring", settings.runs)?;
-        let (results, seconds) = session.timed(|monitor| ring::run(&settings, monitor))?;
+        let (results, seconds) = session.timed(|watch| ring::run(&settings, watch))?;
         let report = results.report(seconds, session.threads())?;
         report.write(&session.directory)?;
         return session.show(&report);
@@ -145,7 +147,7 @@ fn run_ring(arguments: &Ring) -> anyhow::Result<Outcome> {
     let mut results = Vec::new();
     for (samples, negatives) in ring::COMBINATIONS {
         let settings = ring::Settings { samples, negatives, ..settings.clone() };
-        let (result, seconds) = session.timed(|monitor| ring::run(&settings, monitor))?;
+        let (result, seconds) = session.timed(|watch| ring::run(&settings, watch))?;
         // A combination of which nothing was finished when the user stopped is left out, unless there is no other.
         if result.finished_runs() > 0 || results.is_empty() {
             results.push((result, seconds));
@@ -179,19 +181,14 @@ struct Session {
     json: bool,
     pool: rayon::ThreadPool,
     bar: ProgressBar,
-    stop: &'static AtomicBool,
+    watch: Arc<Watch>,
 }
 
 impl Session {
     fn new(common: &Common, name: &str, runs: usize) -> anyhow::Result<Self> {
         let directory = common.out.clone().unwrap_or_else(|| Path::new("out").join(name));
         export::output_directory(&directory)?;
-        if common.threads == Some(0) {
-            let (value, expected) = ("0".into(), "at least 1".into());
-            return Err(zhat::Error::InvalidSetting { name: "threads", value, expected }.into());
-        }
-        let pool =
-            rayon::ThreadPoolBuilder::new().num_threads(common.threads.unwrap_or(0)).build()?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(common.threads).build()?;
         let bar = match common.quiet {
             true => ProgressBar::hidden(),
             false => ProgressBar::new(runs as u64).with_style(ProgressStyle::with_template(
@@ -199,8 +196,8 @@ impl Session {
             )?),
         };
         bar.tick();
-        let stop = interrupt::flag()?;
-        Ok(Self { directory, json: common.json, pool, bar, stop })
+        let watch = interrupt::watch()?;
+        Ok(Self { directory, json: common.json, pool, bar, watch })
     }
 
     fn threads(&self) -> usize {
@@ -210,11 +207,11 @@ impl Session {
     /// The result of some work on the pool, and its seconds.
     fn timed<T: Send>(
         &self,
-        work: impl FnOnce(&Self) -> zhat::Result<T> + Send,
+        work: impl FnOnce(&Watch) -> zhat::Result<T> + Send,
     ) -> zhat::Result<(T, f64)> {
         let start = Instant::now();
-        let result = self.pool.install(|| work(self))?;
-        Ok((result, start.elapsed().as_secs_f64()))
+        let result = follow(&self.bar, &self.watch, || self.pool.install(|| work(&self.watch)));
+        Ok((result?, start.elapsed().as_secs_f64()))
     }
 
     fn show(&self, report: &Report) -> anyhow::Result<Outcome> {
@@ -231,21 +228,11 @@ impl Session {
 
     /// Not done, if the user stopped it: a script must not take a part for the whole.
     fn outcome(&self) -> Outcome {
-        if self.stopped() { Outcome::Failed } else { Outcome::Done }
+        if self.watch.is_stopped() { Outcome::Failed } else { Outcome::Done }
     }
 
     fn print_place(&self) {
         println!("Report: {}", self.directory.join("report.html").display());
-    }
-}
-
-impl Monitor for Session {
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    fn finished(&self) {
-        self.bar.inc(1);
     }
 }
 

@@ -70,10 +70,10 @@ pub struct Table1 {
 
 pub fn run(arguments: &Table1) -> anyhow::Result<Outcome> {
     let settings = settings(arguments)?;
-    let stop = interrupt::flag()?;
+    let watch = interrupt::watch()?;
     let mut progress = Progress::new(arguments.quiet)?;
-    let mut watch = |event: &Event| progress.on(event);
-    let table = table1::run(&settings, &arguments.out, arguments.threads, stop, &mut watch)?;
+    let mut observer = |event: &Event| progress.on(event);
+    let table = table1::run(&settings, &arguments.out, arguments.threads, &watch, &mut observer)?;
     progress.bar.finish_and_clear();
     if table.cells.is_empty() {
         // Stopped before the first cell: there is nothing to show.

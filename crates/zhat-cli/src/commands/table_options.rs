@@ -6,8 +6,9 @@ use std::sync::Arc;
 use zhat::watch::Watch;
 use zhat_table::data::parse_delimiter;
 use zhat_table::data::{Format, Header, Missing, Precision, ReadOptions, TableWriter};
-use zhat_table::fit::DataConfig;
 use zhat_table::fitted::Fitted;
+
+use crate::interrupt;
 
 /// The run whose model is used.
 #[derive(clap::Args)]
@@ -25,7 +26,7 @@ pub struct RunOptions {
 impl RunOptions {
     /// Opens the model, and gives what it is watched by.
     pub fn open(&self) -> anyhow::Result<(Fitted, Arc<Watch>)> {
-        let watch = Arc::new(Watch::default());
+        let watch = interrupt::watch()?;
         Ok((Fitted::open(&self.run, self.threads, Arc::clone(&watch))?, watch))
     }
 }
@@ -37,35 +38,23 @@ pub struct FileOptions {
     #[arg(long, value_parser = |text: &str| parse_delimiter(text).map_err(|e| e.to_string()))]
     delimiter: Option<char>,
     /// Whether the first line of a text file holds the names of the columns
-    #[arg(long, value_parser = ["yes", "no"])]
-    header: Option<String>,
+    #[arg(long)]
+    header: Option<Header>,
     /// Format of the file, where its name does not say it
-    #[arg(long, value_parser = ["csv", "npy", "parquet"])]
-    format: Option<String>,
+    #[arg(long)]
+    format: Option<Format>,
     /// Read no more than this many rows
     #[arg(long)]
     max_rows: Option<usize>,
 }
 
 impl FileOptions {
-    /// What is given goes before what the configuration says.
-    pub fn put_into(&self, data: &mut DataConfig) {
-        data.delimiter = self.delimiter.or(data.delimiter);
-        data.header = self.header().or(data.header);
-        data.format = self.format().or(data.format);
-        data.max_rows = self.max_rows.or(data.max_rows);
-    }
-
-    fn header(&self) -> Option<bool> {
-        self.header.as_deref().map(|header| header == "yes")
-    }
-
-    fn format(&self) -> Option<Format> {
-        self.format.as_deref().map(|format| match format {
-            "npy" => Format::Npy,
-            "parquet" => Format::Parquet,
-            _ => Format::Csv,
-        })
+    /// What is given goes before what was there.
+    pub fn put_into(&self, read: &mut ReadOptions) {
+        read.delimiter = self.delimiter.or(read.delimiter);
+        read.format = self.format.or(read.format);
+        read.max_rows = self.max_rows.or(read.max_rows);
+        read.header = self.header.unwrap_or(read.header);
     }
 }
 
@@ -82,19 +71,10 @@ pub struct TableOptions {
 impl TableOptions {
     /// As the reader wants it.
     pub fn read(&self, missing: Missing) -> ReadOptions {
-        ReadOptions {
-            columns: self.columns.clone(),
-            delimiter: self.file.delimiter,
-            header: match self.file.header() {
-                None => Header::Detect,
-                Some(true) => Header::Yes,
-                Some(false) => Header::No,
-            },
-            format: self.file.format(),
-            max_rows: self.file.max_rows,
-            missing,
-            ..ReadOptions::default()
-        }
+        let mut read =
+            ReadOptions { columns: self.columns.clone(), missing, ..ReadOptions::default() };
+        self.file.put_into(&mut read);
+        read
     }
 }
 

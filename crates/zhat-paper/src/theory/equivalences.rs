@@ -115,9 +115,9 @@ impl Differentiated {
     ) -> Result<Self> {
         let x0 = data(64, rng);
         // The same draws twice: once differentiated through the surrogate, once through the value.
-        let loss = criterion.loss(model, x0.clone(), &mut rng.clone())?;
+        let loss = criterion.loss(model, &x0.clone().into(), &mut rng.clone())?;
         let surrogate = gradient(&loss.surrogate, model);
-        let loss = criterion.loss(model, x0, rng)?;
+        let loss = criterion.loss(model, &x0.into(), rng)?;
         let value = criterion.value(&loss);
         let value = value.map(|value| (to_host(&value)[0], gradient(&value, model)));
         Ok(Self { rows: points(&loss.candidates), surrogate, value })
@@ -304,7 +304,7 @@ pub fn smc_rnce_value(
     let stages = Rc::new(RefCell::new(vec![Vec::new(); STAGES]));
     let recorder = Recorder { proposal: chain_proposal(), stages: stages.clone() };
     let mut criterion = FromData(contrast(recorder)?);
-    let loss = criterion.loss(&model, x0.clone(), rng)?;
+    let loss = criterion.loss(&model, &x0.clone().into(), rng)?;
     let computed = gradient(&loss.surrogate, &model);
     let stages = stages.borrow();
     // log of a factor over the proposal's density, and the factor alone, at a stage of a particle.

@@ -226,11 +226,11 @@ pub fn persistent_gradient_unbiased(
             let mut criterion = criterion()?;
             let mut x0 = model.sample(batch, &place(), rng);
             for _ in 0..3 {
-                criterion.loss(&model, x0, rng)?;
+                criterion.loss(&model, &x0.into(), rng)?;
                 x0 = data(batch, rng);
             }
             let mut gradient =
-                gradient(&criterion.loss(&model, x0.clone(), rng)?.surrogate, &model);
+                gradient(&criterion.loss(&model, &x0.clone().into(), rng)?.surrogate, &model);
             for x in to_host(&x0).chunks_exact(2) {
                 let positive = gradient_at(&[x[0], x[1]], &THETA);
                 gradient.iter_mut().zip(positive).for_each(|(g, p)| *g += p / batch as f64);

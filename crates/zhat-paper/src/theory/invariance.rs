@@ -176,9 +176,9 @@ pub fn persistent_invariant(
 ) -> Result<Finding> {
     let model = model();
     let x0 = model.sample(NUMBER, &place(), rng);
-    let mut loss = criterion.loss(&model, x0.clone(), rng)?;
+    let mut loss = criterion.loss(&model, &x0.clone().into(), rng)?;
     for _ in 0..3 {
-        loss = criterion.loss(&model, data(NUMBER, rng), rng)?;
+        loss = criterion.loss(&model, &data(NUMBER, rng).into(), rng)?;
     }
     // Where the chains of a step start is where those of the step before have gone.
     let after = to_host(&loss.candidates.x.narrow(1, 0, 1));

@@ -43,6 +43,8 @@ pub enum Format {
     Parquet,
 }
 
+zhat::named!(Format, "format", { Csv: "csv", Npy: "npy", Parquet: "parquet" });
+
 impl Format {
     /// The format a file's name promises, if it promises any; the ending of a compression is set aside.
     pub fn of_name(path: &Path) -> Option<Format> {
@@ -72,6 +74,8 @@ pub enum Header {
     /// The first line is data; the columns are named `column_1`, `column_2`, ...
     No,
 }
+
+zhat::named!(Header, "header", { Detect: "detect", Yes: "yes", No: "no" });
 
 /// What to do with a row that has a missing cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -50,7 +50,9 @@ pub struct Split<T> {
 impl SplitOptions {
     /// The row numbers of each part. A part whose share is above 0 gets at least one row.
     pub fn indices(&self, rows: usize, rng: &mut impl Rng) -> Result<Split<Vec<usize>>> {
-        for (name, share) in [("data.split.validation", self.validation), ("data.split.test", self.test)] {
+        for (name, share) in
+            [("data.split.validation", self.validation), ("data.split.test", self.test)]
+        {
             if !(0.0..1.0).contains(&share) {
                 return Err(Error::setting(name, share, "a share of the rows from 0 to below 1"));
             }

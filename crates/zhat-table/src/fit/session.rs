@@ -225,8 +225,7 @@ impl Session {
     /// Writes the best model, evaluates it on the test part and writes the results.
     fn finish(&mut self, ended: &str, started: Instant, watch: &Arc<Watch>) -> Result<FitReport> {
         let (model, progress) = (self.trainer.best_model(), self.trainer.progress());
-        let best =
-            progress.best.unwrap_or(Best { step: progress.step, log_likelihood: f64::NAN });
+        let best = progress.best.unwrap_or(Best { step: progress.step, log_likelihood: f64::NAN });
         let criterion = self.config.step.criterion.name().to_owned();
         let card = ModelCard {
             format: crate::run::FORMAT,
@@ -240,7 +239,8 @@ impl Session {
         };
         save_model(&self.run, model, &card)?;
         let settings = &self.config.evaluation;
-        let stages = self.data.test.len() + settings.particles * settings.estimates * card.columns.len();
+        let stages =
+            self.data.test.len() + settings.particles * settings.estimates * card.columns.len();
         watch.begin(stages as u64);
         let evaluator = Evaluator::new(model, self.threads)?.with_watch(Arc::clone(watch));
         let test = evaluate(

@@ -51,8 +51,7 @@ impl StepTimer {
         let (streams, features) = (Streams::new(config.seed), data.columns.len());
         let trainer = |criterion| {
             let device = Device::flex().autodiff();
-            let model =
-                config.shape(features).init(&device, &mut streams.stream("init", 0, 0))?;
+            let model = config.shape(features).init(&device, &mut streams.stream("init", 0, 0))?;
             let settings = ArStepConfig { criterion, warm_up: 0, ..config.step.clone() };
             let step = ArStep::new(&settings, threads)?;
             Trainer::new(model, step, config.training.clone(), streams)

@@ -155,15 +155,14 @@ fn density(evaluator: &Evaluator, card: &ModelCard, log_z: f64, [x, y]: Window) 
 
 #[cfg(test)]
 mod tests {
-    use zhat::ar::Preset;
+    use zhat::ar::ArEbmConfig;
 
     use super::*;
     use crate::data::Standardiser;
     use crate::run::FORMAT;
 
     fn evaluator_and_card() -> (Evaluator, ModelCard) {
-        let mut config = Preset::Small.model();
-        config.features = 2;
+        let config = ArEbmConfig { features: 2, ..ArEbmConfig::small() };
         let model =
             config.init(&Device::flex(), &mut Streams::new(3).stream("init", 0, 0)).unwrap();
         let evaluator = Evaluator::new(&model, 1).unwrap();

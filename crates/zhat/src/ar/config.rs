@@ -1,4 +1,4 @@
-//! Shapes and settings of the autoregressive EBM, with the paper's five presets.
+//! Shapes of the autoregressive EBM.
 
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
@@ -60,103 +60,6 @@ pub struct ArEbmConfig {
     pub mixture_components: usize,
     /// What is added to the scales of the mixture.
     pub minimum_scale: f64,
-}
-
-/// How a preset is trained (the paper's table of hyperparameters).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ArTrainingConfig {
-    /// Observations in a step.
-    pub batch: usize,
-    /// Negatives of each observation, `J`.
-    pub num_negatives: usize,
-    /// Number of steps, warm-up included.
-    pub iterations: usize,
-    /// First steps, in which the proposal alone is trained.
-    pub warm_up: usize,
-    /// Learning rate at the start; it falls along a cosine to zero.
-    pub learning_rate: f64,
-}
-
-/// The settings of one of the paper's data sets, or of a small example.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Preset {
-    /// POWER, 6 features.
-    Power,
-    /// GAS, 8 features.
-    Gas,
-    /// HEPMASS, 21 features.
-    Hepmass,
-    /// MINIBOONE, 43 features.
-    Miniboone,
-    /// BSDS300, 63 features.
-    Bsds300,
-    /// A handful of features, about a minute on two cores.
-    Small,
-}
-
-impl Preset {
-    /// All presets.
-    pub const ALL: [Preset; 6] = [
-        Preset::Power,
-        Preset::Gas,
-        Preset::Hepmass,
-        Preset::Miniboone,
-        Preset::Bsds300,
-        Preset::Small,
-    ];
-
-    /// Number of features of the paper's data set; 4 for the small preset, which takes any number.
-    pub fn features(self) -> usize {
-        match self {
-            Preset::Power => 6,
-            Preset::Gas => 8,
-            Preset::Hepmass => 21,
-            Preset::Miniboone => 43,
-            Preset::Bsds300 => 63,
-            Preset::Small => 4,
-        }
-    }
-
-    /// The model's shape.
-    pub fn model(self) -> ArEbmConfig {
-        let mut config = ArEbmConfig::new(self.features());
-        match self {
-            Preset::Power | Preset::Hepmass => {}
-            Preset::Gas => {
-                config.energy.activation = Activation::Tanh;
-                config.dropout = 0.0;
-            }
-            Preset::Miniboone => config.dropout = 0.5,
-            Preset::Bsds300 => config.proposal.width = 512,
-            Preset::Small => {
-                config.energy = NetworkSize { blocks: 2, width: 64, activation: Activation::Relu };
-                config.proposal =
-                    NetworkSize { blocks: 2, width: 64, activation: Activation::Relu };
-                config.dropout = 0.0;
-                config.context = 32;
-            }
-        }
-        config
-    }
-
-    /// The training settings.
-    pub fn training(self) -> ArTrainingConfig {
-        let (batch, iterations) = match self {
-            Preset::Power => (512, 1_000_000),
-            Preset::Gas => (512, 600_000),
-            Preset::Hepmass => (512, 200_000),
-            Preset::Miniboone => (128, 300_000),
-            Preset::Bsds300 => (128, 600_000),
-            Preset::Small => (128, 4_000),
-        };
-        let (warm_up, num_negatives, learning_rate) = match self {
-            Preset::Small => (400, 20, 3e-3),
-            _ => (5_000, 20, 5e-4),
-        };
-        ArTrainingConfig { batch, num_negatives, iterations, warm_up, learning_rate }
-    }
 }
 
 impl ArEbmConfig {
@@ -224,50 +127,9 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-impl ArTrainingConfig {
-    /// Checks the ranges of the settings.
-    pub fn validate(&self) -> Result<()> {
-        for (name, value) in [
-            ("batch", self.batch),
-            ("num_negatives", self.num_negatives),
-            ("iterations", self.iterations),
-        ] {
-            if value == 0 {
-                return Err(Error::setting(name, value, "at least 1"));
-            }
-        }
-        if self.warm_up > self.iterations {
-            return Err(Error::setting(
-                "warm_up",
-                self.warm_up,
-                format!("at most iterations, {}", self.iterations),
-            ));
-        }
-        if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
-            return Err(Error::setting("learning_rate", self.learning_rate, "a positive number"));
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn presets_are_valid_and_survive_a_round_trip() {
-        for preset in Preset::ALL {
-            let (model, training) = (preset.model(), preset.training());
-            model.validate().unwrap();
-            training.validate().unwrap();
-            let text = serde_json::to_string(&model).unwrap();
-            assert_eq!(serde_json::from_str::<ArEbmConfig>(&text).unwrap(), model);
-        }
-        assert_eq!(Preset::Gas.model().energy.activation, Activation::Tanh);
-        assert_eq!(Preset::Gas.model().proposal.activation, Activation::Relu);
-        assert_eq!(Preset::Bsds300.model().proposal.width, 512);
-        assert_eq!(Preset::Miniboone.training().batch, 128);
-    }
 
     #[test]
     fn bad_settings_are_named() {
@@ -276,8 +138,5 @@ mod tests {
         assert!(config.validate().unwrap_err().to_string().starts_with("dropout is 1"));
         config = ArEbmConfig::new(0);
         assert!(config.validate().unwrap_err().to_string().starts_with("features is 0"));
-        let mut training = Preset::Small.training();
-        training.warm_up = training.iterations + 1;
-        assert!(training.validate().unwrap_err().to_string().contains("at most iterations"));
     }
 }

@@ -24,7 +24,7 @@ mod tile;
 mod trunk;
 mod workload;
 
-pub use config::{Activation, ArEbmConfig, ArTrainingConfig, NetworkSize, Preset};
+pub use config::{Activation, ArEbmConfig, NetworkSize};
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
 pub use device::{DeviceLoss, DeviceStep};
 pub use dropout::{Dropout, Masks};
@@ -35,4 +35,4 @@ pub use model::{ArEbm, Outlook};
 pub use network::{ResidualBlock, ResidualNet, ResidualNetConfig};
 pub use smc::SmcEstimate;
 pub use step::ArStep;
-pub use workload::{products_alone, score_flops, step_flops, step_networks};
+pub use workload::products_alone;

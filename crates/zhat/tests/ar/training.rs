@@ -20,8 +20,7 @@ fn ring(number: usize, rng: &mut Stream) -> Vec<f32> {
 }
 
 fn train(criterion: Method, steps: u64) -> (ArEbm, Vec<f64>, Streams) {
-    let mut config = Preset::Small.model();
-    config.features = 2;
+    let config = ArEbmConfig { features: 2, ..ArEbmConfig::small() };
     let streams = Streams::new(4);
     let device = Device::flex().autodiff();
     let model = config.init(&device, &mut streams.stream("init", 0, 0)).unwrap();
@@ -69,8 +68,7 @@ fn training_fits_a_ring() {
 
 #[test]
 fn an_observation_that_is_not_a_number_is_named_by_its_row_in_the_batch() {
-    let mut config = Preset::Small.model();
-    config.features = 2;
+    let config = ArEbmConfig { features: 2, ..ArEbmConfig::small() };
     let streams = Streams::new(4);
     let device = Device::flex().autodiff();
     let model = config.init(&device, &mut streams.stream("init", 0, 0)).unwrap();

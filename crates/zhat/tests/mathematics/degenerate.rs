@@ -198,11 +198,11 @@ fn a_truncated_gaussian_has_the_gradient_of_the_candidates_inside() {
     let walk = || RandomWalk::new(0.9).unwrap();
     // The same draws, once through the surrogate and once through the value.
     fn both<M: Module, C: Criterion<M>>(model: &M, x0: &Tensor<2>, mut criterion: C, name: &str) {
-        let loss = criterion.loss(model, x0.clone(), &mut rng(2)).unwrap();
+        let loss = criterion.loss(model, &x0.clone().into(), &mut rng(2)).unwrap();
         assert!(to_host(&loss.surrogate)[0].is_finite(), "{name}");
         let surrogate = gradient(&loss.surrogate, model);
         assert!(surrogate.iter().any(|g| g.abs() > 1e-3), "{name}: no gradient");
-        let loss = criterion.loss(model, x0.clone(), &mut rng(2)).unwrap();
+        let loss = criterion.loss(model, &x0.clone().into(), &mut rng(2)).unwrap();
         let outside = loss.candidates.log_w_tilde.rows().flatten().any(|w| w.is_infinite());
         assert!(outside, "{name}: no candidate outside");
         if let Some(value) = criterion.value(&loss) {

@@ -77,7 +77,9 @@ impl Arm {
                 Box::new(ConditionalImportance::new(data(Device::flex()), num_negatives)?)
             }
             Source::Model => Box::new(ConditionalImportance::new(ModelItself, num_negatives)?),
-            Source::Adaptive => Box::new(ConditionalImportance::new(learnt.clone(), num_negatives)?),
+            Source::Adaptive => {
+                Box::new(ConditionalImportance::new(learnt.clone(), num_negatives)?)
+            }
         };
         let kernel = Repeat::new(kernel, self.num_steps)?;
         let criterion: Box<dyn Criterion<DiagonalGaussian>> = match self.start {

@@ -15,10 +15,11 @@ use zhat::criterion::{Criterion, Method, MethodConfig};
 use zhat::host::{Place, to_host};
 use zhat::model::RingModel;
 use zhat::rng::{Stream, Streams};
-use zhat::train::{Batches, Schedule, StepReport, Trainer, TrainingConfig};
+use zhat::train::{CriterionStep, Rows, Schedule, Trainer, TrainingConfig};
+use zhat::watch::Watch;
 use zhat::weights::{barker, metropolis};
 
-use super::repetitions::{Monitor, repeat, trace};
+use super::repetitions::{repeat, trace};
 use super::{Protocol, check_count, invalid};
 
 /// Dimension of the space.
@@ -149,12 +150,11 @@ pub struct ArmCurves {
 }
 
 /// Runs the experiment on the current thread pool.
-pub fn run(settings: &Settings, monitor: &impl Monitor) -> Result<Results> {
+pub fn run(settings: &Settings, watch: &Watch) -> Result<Results> {
     settings.validate()?;
-    let repetitions = repeat(settings.runs, settings.seed, monitor, |streams| {
+    let repetitions = repeat(settings.runs, settings.seed, watch, |streams| {
         let problem = Problem::draw(settings, streams);
-        let curves =
-            settings.arms.iter().map(|arm| problem.train(*arm, settings, streams, monitor));
+        let curves = settings.arms.iter().map(|arm| problem.train(*arm, settings, streams, watch));
         curves.collect::<Result<Option<Vec<_>>>>()
     })?;
     let mut arms = vec![ArmCurves::default(); settings.arms.len()];
@@ -204,9 +204,9 @@ impl Problem {
         }
     }
 
-    /// Batches of the data.
-    pub fn batches(&self, settings: &Settings) -> Batches {
-        Batches::new(&self.data, settings.batch_size)
+    /// The data.
+    pub fn rows(&self) -> Rows {
+        Rows::new(self.data.clone())
     }
 
     /// The model at its start, in training with a method.
@@ -214,8 +214,8 @@ impl Problem {
         &self,
         arm: Method,
         settings: &Settings,
-        seed: u64,
-    ) -> Result<Trainer<RingModel, Box<dyn Criterion<RingModel>>>> {
+        streams: Streams,
+    ) -> Result<Trainer<RingModel, RingStep>> {
         let model =
             RingModel::new(self.radius, self.start_log_precision, &Device::flex().autodiff());
         let method = MethodConfig {
@@ -226,10 +226,11 @@ impl Problem {
             },
             ..MethodConfig::new(arm).with_num_negatives(settings.negatives)
         };
-        let config = TrainingConfig::new(settings.num_steps(), settings.learning_rate())
+        let config = TrainingConfig::new(settings.num_steps() as u64, settings.learning_rate())
+            .with_batch_size(settings.batch_size)
             .with_schedule(Schedule::Linear(0.1))
-            .with_seed(seed);
-        Trainer::new(model, method.init(&self.data)?, config)
+            .with_max_rollbacks(0);
+        Trainer::new(model, CriterionStep::new(method.init(&self.data)?), config, streams)
     }
 
     /// Squared error and both acceptance probabilities after each step of an arm.
@@ -238,20 +239,23 @@ impl Problem {
         arm: Method,
         settings: &Settings,
         streams: &Streams,
-        monitor: &impl Monitor,
+        watch: &Watch,
     ) -> Result<Option<[Vec<f64>; 3]>> {
-        let mut trainer = self.trainer(arm, settings, streams.seed())?;
-        let measure = |report: &StepReport<RingModel, _>| {
-            let log_w_tilde = &report.loss.candidates.log_w_tilde;
+        let mut trainer = self.trainer(arm, settings, *streams)?;
+        let measure = |model: &RingModel, step: &RingStep| {
+            let log_w_tilde = &step.loss().candidates.log_w_tilde;
             [
-                (report.model.precision() - self.precision).powi(2),
+                (model.precision() - self.precision).powi(2),
                 log_w_tilde.mean_acceptance(barker),
                 log_w_tilde.mean_acceptance(metropolis),
             ]
         };
-        trace(&mut trainer, &self.batches(settings), settings.num_steps(), monitor, measure)
+        trace(&mut trainer, &self.rows(), watch, measure)
     }
 }
+
+/// A method by its name, on the ring.
+type RingStep = CriterionStep<Box<dyn Criterion<RingModel>>>;
 
 fn uniform((low, high): (f64, f64), rng: &mut Stream) -> f64 {
     low + (high - low) * rng.uniform()

@@ -16,7 +16,7 @@ use zhat_table::{Result, TableError};
 
 use super::distance::Distances;
 use super::plan::Plan;
-use super::{Bench, Event, Watch, preset, read_json, write_json};
+use super::{Bench, Event, Observer, preset, read_json, write_json};
 
 /// A cell of the table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,14 +85,14 @@ impl Bench<'_> {
         &self,
         criterion: Method,
         plan: &Plan,
-        watch: &mut dyn Watch,
+        observer: &mut Observer,
     ) -> Result<Option<Cell>> {
         let directory = self.cell_directory(criterion);
         let path = directory.join("trained.json");
         let trained = match read_json::<Trained>(&path)? {
             Some(trained) => trained,
             None => {
-                let Some(trained) = self.train(criterion, plan, watch)? else { return Ok(None) };
+                let Some(trained) = self.train(criterion, plan, observer)? else { return Ok(None) };
                 write_json(&path, &trained)?;
                 trained
             }
@@ -100,20 +100,20 @@ impl Bench<'_> {
         let config = FitConfig::read_run(&directory)?;
         let speed = Speed::read(&directory)?;
         let step_seconds = speed.medians(plan, criterion);
-        let paper = preset(self.set).training();
+        let paper = preset(self.set).config("");
         // A step takes as long as its rows do.
-        let rows = paper.batch as f64 / config.training.batch as f64;
-        let full_steps = (paper.iterations - paper.warm_up) as f64;
+        let rows = paper.training.batch_size as f64 / config.training.batch_size as f64;
+        let full_steps = (paper.training.num_steps - paper.step.warm_up) as f64;
         let full_seconds =
-            paper.warm_up as f64 * step_seconds.warm_up + full_steps * step_seconds.full;
+            paper.step.warm_up as f64 * step_seconds.warm_up + full_steps * step_seconds.full;
         let mut cell = Cell {
             dataset: self.set,
             criterion,
-            steps: config.training.steps,
-            warm_up: config.training.warm_up,
-            paper_steps: paper.iterations as u64,
-            batch: config.training.batch,
-            paper_batch: paper.batch,
+            steps: config.training.num_steps,
+            warm_up: config.step.warm_up,
+            paper_steps: paper.training.num_steps,
+            batch: config.training.batch_size,
+            paper_batch: paper.training.batch_size,
             step_seconds,
             training_seconds: speed.total,
             full_hours: rows * full_seconds / 3600.0,
@@ -123,7 +123,7 @@ impl Bench<'_> {
             diverged: trained.diverged,
             log_p_tilde: Vec::new(),
         };
-        if cell.diverged.is_none() && !self.evaluate(&mut cell, &config, watch)? {
+        if cell.diverged.is_none() && !self.evaluate(&mut cell, &config, observer)? {
             return Ok(None);
         }
         Ok(Some(cell))
@@ -134,11 +134,14 @@ impl Bench<'_> {
         &self,
         criterion: Method,
         plan: &Plan,
-        watch: &mut dyn Watch,
+        observer: &mut Observer,
     ) -> Result<Option<Trained>> {
         let directory = self.cell_directory(criterion);
         let mut session = match has_checkpoint(&directory) {
-            true => Session::resume(self.data.clone(), &directory, self.threads)?.0,
+            true => {
+                let config = FitConfig::read_run(&directory)?;
+                Session::resume(config, self.data.clone(), &directory, self.threads)?.0
+            }
             false => {
                 // Killed before its first checkpoint: there is nothing to go on with.
                 if directory.exists() {
@@ -149,12 +152,12 @@ impl Bench<'_> {
                 Session::start(config, self.data.clone(), &directory, self.threads)?
             }
         };
-        let (from, steps) = (session.steps_taken(), session.config().training.steps);
-        watch.on(&Event::Training { set: self.set, criterion, from, steps });
+        let (from, steps) = (session.steps_taken(), session.config().training.num_steps);
+        observer(&Event::Training { set: self.set, criterion, from, steps });
         let mut speed = Speed::read(&directory)?;
-        let warm_up = session.config().training.warm_up;
+        let warm_up = session.config().step.warm_up;
         let mut last: Option<Instant> = None;
-        let mut observer = |event: &fit::Event| {
+        let mut timed = |event: &fit::Event| {
             if let (fit::Event::Step { step, .. }, Some(last)) = (event, last) {
                 speed.add(last.elapsed().as_secs_f64(), *step <= warm_up);
             }
@@ -164,9 +167,9 @@ impl Bench<'_> {
             }
             // A validation is no part of the step after it.
             last = Some(Instant::now());
-            watch.on(&Event::Fit(event));
+            observer(&Event::Fit(event));
         };
-        let result = session.run(None, self.stop, &mut observer);
+        let result = session.run(None, self.watch, &mut timed);
         speed.write(&directory)?;
         match result {
             Ok(None) => Ok(None),
@@ -174,7 +177,7 @@ impl Bench<'_> {
                 zhat_table::report::write(session.run_directory())?;
                 Ok(Some(Trained { best_step: Some(report.best_step), diverged: None }))
             }
-            Err(error @ TableError::Diverged { .. }) => {
+            Err(error @ TableError::Zhat(zhat::Error::Diverged { .. })) => {
                 Ok(Some(Trained { best_step: None, diverged: Some(error.to_string()) }))
             }
             Err(error) => Err(error),
@@ -182,7 +185,12 @@ impl Bench<'_> {
     }
 
     /// Fills in likelihood and distances; false if it was told to stop.
-    fn evaluate(&self, cell: &mut Cell, config: &FitConfig, watch: &mut dyn Watch) -> Result<bool> {
+    fn evaluate(
+        &self,
+        cell: &mut Cell,
+        config: &FitConfig,
+        observer: &mut Observer,
+    ) -> Result<bool> {
         let directory = self.cell_directory(cell.criterion);
         let run = RunDirectory::open(&directory)?;
         let (model, card) = load_model(&run, &Device::flex())?;
@@ -200,7 +208,7 @@ impl Bench<'_> {
             None => match read_json::<Likelihood>(&path)?.filter(fits) {
                 Some(known) => known,
                 None => {
-                    watch.on(&Event::Fit(&fit::Event::Evaluating));
+                    observer(&Event::Fit(&fit::Event::Evaluating));
                     let streams = Streams::new(config.seed).derive("test", 0);
                     let log_scale = card.standardiser.log_scale();
                     let test = &self.data.test;
@@ -214,7 +222,7 @@ impl Bench<'_> {
         cell.likelihood = Some(known);
         cell.log_p_tilde = evaluator.score(&self.data.test).log_p_tilde;
         if self.settings.points_of(self.set) > 0 {
-            cell.wasserstein = self.distances(cell.criterion, &evaluator, watch)?;
+            cell.wasserstein = self.distances(cell.criterion, &evaluator, observer)?;
             return Ok(cell.wasserstein.is_some());
         }
         Ok(true)

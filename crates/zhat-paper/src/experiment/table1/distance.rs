@@ -11,7 +11,7 @@ use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat_table::Result;
 
 use super::published::as_published;
-use super::{Bench, Event, Watch, read_json, write_json};
+use super::{Bench, Event, Observer, read_json, write_json};
 
 /// Independent estimates of a distance; each one draws both the data and the model's points anew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,23 +51,23 @@ impl Bench<'_> {
         &self,
         criterion: Method,
         evaluator: &Evaluator,
-        watch: &mut dyn Watch,
+        observer: &mut Observer,
     ) -> Result<Option<Distances>> {
         let path = self.cell_directory(criterion).join("wasserstein.json");
         let particles = self.settings.particles;
         let config = SmcConfig::new(particles)?
             .with_resampling(Resampling::Systematic)
             .with_resample_when(ResampleWhen::EveryStage);
-        self.estimates(&path, particles, watch, |streams, repeat, points| {
+        self.estimates(&path, particles, observer, |streams, repeat, points| {
             let estimate = evaluator.smc(&config, streams, repeat)?;
             Ok(estimate.sample(points, &mut streams.stream("draws", repeat, 0)))
         })
     }
 
     /// The distances of validation rows in place of a model's draws: what a perfect model would have.
-    pub(super) fn floor(&self, watch: &mut dyn Watch) -> Result<Option<Distances>> {
+    pub(super) fn floor(&self, observer: &mut Observer) -> Result<Option<Distances>> {
         let path = self.directory.join("wasserstein-of-data.json");
-        self.estimates(&path, 0, watch, |streams, repeat, points| {
+        self.estimates(&path, 0, observer, |streams, repeat, points| {
             let mut rng = streams.stream("validation-rows", repeat, 0);
             Ok(self.draw(&self.data.validation, points, &mut rng))
         })
@@ -78,7 +78,7 @@ impl Bench<'_> {
         &self,
         path: &Path,
         particles: usize,
-        watch: &mut dyn Watch,
+        observer: &mut Observer,
         mut draw: impl FnMut(&Streams, u64, usize) -> Result<Vec<f32>>,
     ) -> Result<Option<Distances>> {
         let points = self.settings.points_of(self.set);
@@ -89,14 +89,14 @@ impl Bench<'_> {
         let streams = Streams::new(self.settings.seed).derive("wasserstein", 0);
         let (number, features) = (self.settings.estimates, self.data.columns.len());
         for repeat in known.values.len()..number {
-            watch.on(&Event::Distance(repeat, number));
-            if self.is_stopped() {
+            observer(&Event::Distance(repeat, number));
+            if self.watch.is_stopped() {
                 return Ok(None);
             }
             let repeat = repeat as u64;
             let drawn = draw(&streams, repeat, points)?;
             let rows = self.draw(&self.data.test, points, &mut streams.stream("rows", repeat, 0));
-            let matching = match_points(&rows, &drawn, features, |_| !self.is_stopped())?;
+            let matching = match_points(&rows, &drawn, features, |_| !self.watch.is_stopped())?;
             let Some(matching) = matching else { return Ok(None) };
             known.values.push(matching.distance);
             write_json(path, &known)?;

@@ -21,16 +21,18 @@ pub use report::Table1;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use zhat::ar::Preset;
 use zhat::criterion::Method;
+use zhat::watch::Watch;
 use zhat_table::data::benchmark::{Benchmark, PreparedSet};
-use zhat_table::fit::{self, FitConfig};
+use zhat_table::fit;
 use zhat_table::run::write_atomically;
 use zhat_table::{Prepared, Result, TableError, prepare};
+
+use crate::presets::Preset;
 
 /// The criteria of the paper's table, in its order.
 pub const CRITERIA: [Method; 3] = [Method::MlIs, Method::Rnce, Method::SmcRnce];
@@ -151,13 +153,7 @@ impl Settings {
 
 /// The paper's networks and training for a set.
 pub fn preset(set: Benchmark) -> Preset {
-    match set {
-        Benchmark::Power => Preset::Power,
-        Benchmark::Gas => Preset::Gas,
-        Benchmark::Hepmass => Preset::Hepmass,
-        Benchmark::Miniboone => Preset::Miniboone,
-        Benchmark::Bsds300 => Preset::Bsds300,
-    }
+    set.name().parse().expect("every set has a preset")
 }
 
 /// What someone who watches is told.
@@ -184,17 +180,8 @@ pub enum Event<'a> {
     Done(&'a Cell),
 }
 
-/// Someone who watches.
-pub trait Watch {
-    /// Called as things happen.
-    fn on(&mut self, event: &Event);
-}
-
-impl<F: FnMut(&Event)> Watch for F {
-    fn on(&mut self, event: &Event) {
-        self(event);
-    }
-}
+/// Someone who is told.
+type Observer<'a> = dyn FnMut(&Event) + 'a;
 
 const SETTINGS: &str = "settings.json";
 
@@ -205,8 +192,8 @@ pub fn run(
     settings: &Settings,
     out: &Path,
     threads: usize,
-    stop: &AtomicBool,
-    watch: &mut dyn Watch,
+    watch: &Arc<Watch>,
+    observer: &mut Observer,
 ) -> Result<Table1> {
     settings.validate()?;
     settings.check_against(out)?;
@@ -219,23 +206,23 @@ pub fn run(
     write_json(&out.join(SETTINGS), settings)?;
     let mut table = Table1::new(settings, threads);
     for (set, source) in sources {
-        let data = prepare(&FitConfig::preset(preset(set), &source.to_string_lossy()))?;
+        let data = prepare(&preset(set).config(&source.to_string_lossy()))?;
         table.differences.insert(set.name().into(), data.notes.clone());
         let directory = out.join(set.name());
-        let bench = Bench { settings, set, source, data: &data, directory, threads, stop };
-        let Some(plan) = bench.plan(watch)? else {
+        let bench = Bench { settings, set, source, data: &data, directory, threads, watch };
+        let Some(plan) = bench.plan(observer)? else {
             return finish(table, out, true);
         };
         for &criterion in &settings.criteria {
-            let Some(cell) = bench.cell(criterion, &plan, watch)? else {
+            let Some(cell) = bench.cell(criterion, &plan, observer)? else {
                 return finish(table, out, true);
             };
-            watch.on(&Event::Done(&cell));
+            observer(&Event::Done(&cell));
             table.cells.push(cell);
             table.write(out)?;
         }
         if settings.points_of(set) > 0 {
-            let Some(floor) = bench.floor(watch)? else {
+            let Some(floor) = bench.floor(observer)? else {
                 return finish(table, out, true);
             };
             table.floors.insert(set.name().into(), floor);
@@ -260,13 +247,7 @@ struct Bench<'a> {
     data: &'a Prepared,
     directory: PathBuf,
     threads: usize,
-    stop: &'a AtomicBool,
-}
-
-impl Bench<'_> {
-    fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
+    watch: &'a Arc<Watch>,
 }
 
 /// What a file holds; `None` where there is no file.

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use serde::{Deserialize, Serialize};
-use zhat::ar::ArTrainingConfig;
 use zhat::criterion::Method;
 use zhat_table::fit::{FitConfig, StepSeconds, StepTimer};
 use zhat_table::{Result, TableError};
 
-use super::{Bench, Event, Watch, preset, read_json, write_json};
+use super::{Bench, Event, Observer, preset, read_json, write_json};
 
 /// How long each cell trains.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -69,15 +68,11 @@ const VALIDATIONS: u64 = 25;
 const VALIDATION_PARTICLES: usize = 50_000;
 
 impl Plan {
-    fn new(
-        length: Length,
-        paper: &ArTrainingConfig,
-        seconds: BTreeMap<String, StepSeconds>,
-    ) -> Self {
-        let most = paper.iterations as u64;
+    fn new(length: Length, paper: &FitConfig, seconds: BTreeMap<String, StepSeconds>) -> Self {
+        let most = paper.training.num_steps;
         // The warm-up keeps its share. A longer one is cheap, but an energy that meets a good proposal before it has learnt
         // anything sees negatives near the data alone, and keeps its mass everywhere else for thousands of steps.
-        let share = paper.warm_up as f64 / paper.iterations as f64;
+        let share = paper.step.warm_up as f64 / most as f64;
         let steps = match length {
             Length::Full => most,
             Length::Steps(steps) => steps,
@@ -93,18 +88,18 @@ impl Plan {
 
 impl Bench<'_> {
     /// The plan of the set, made anew or as it was; `None` if it was told to stop.
-    pub(super) fn plan(&self, watch: &mut dyn Watch) -> Result<Option<Plan>> {
+    pub(super) fn plan(&self, observer: &mut Observer) -> Result<Option<Plan>> {
         let path = self.directory.join("plan.json");
         if let Some(plan) = read_json(&path)? {
             return Ok(Some(plan));
         }
         let mut seconds = BTreeMap::new();
         if matches!(self.settings.length, Length::Budget(_)) {
-            watch.on(&Event::Timing(self.set));
+            observer(&Event::Timing(self.set));
             let Some(timed) = self.time()? else { return Ok(None) };
             seconds = timed;
         }
-        let plan = Plan::new(self.settings.length, &preset(self.set).training(), seconds);
+        let plan = Plan::new(self.settings.length, &preset(self.set).config(""), seconds);
         fs::create_dir_all(&self.directory)
             .map_err(|source| TableError::Io { path: self.directory.clone(), source })?;
         write_json(&path, &plan)?;
@@ -113,29 +108,29 @@ impl Bench<'_> {
 
     /// The configuration of a cell.
     pub(super) fn config(&self, criterion: Method, plan: &Plan) -> FitConfig {
-        let mut config = FitConfig::preset(preset(self.set), &self.source.to_string_lossy());
+        let mut config = preset(self.set).config(&self.source.to_string_lossy());
         config.seed = self.settings.seed;
         config.evaluation.particles = self.settings.particles;
         config.evaluation.estimates = self.settings.estimates;
-        let validation = self.data.validation.len() / self.data.columns.len();
-        let training = &mut config.training;
-        training.criterion = criterion;
-        let batch = match self.settings.length {
-            Length::Full => training.batch,
-            _ => training.batch.min(REDUCED_BATCH),
-        };
-        training.batch = self.settings.batch.unwrap_or(batch);
-        training.wide_share = self.settings.wide_share;
-        training.steps = plan.steps;
-        training.warm_up = plan.warm_up;
+        config.step.criterion = criterion;
+        config.step.wide_share = self.settings.wide_share;
+        config.step.warm_up = plan.warm_up;
         // The paper uses a tenth of the validation part, and all of it where it is small.
-        training.validation_rows = if validation < 20_000 { 0 } else { validation / 10 };
+        let [_, validation, _] = self.data.rows;
+        config.validation.rows = if validation < 20_000 { 0 } else { validation / 10 };
+        let training = &mut config.training;
+        let batch = match self.settings.length {
+            Length::Full => training.batch_size,
+            _ => training.batch_size.min(REDUCED_BATCH),
+        };
+        training.batch_size = self.settings.batch.unwrap_or(batch);
+        training.num_steps = plan.steps;
         if self.settings.length != Length::Full {
             training.learning_rate *= REDUCED_RATE;
             training.validation_every = (plan.steps / VALIDATIONS).max(1);
-            training.validation_particles = VALIDATION_PARTICLES;
             training.checkpoint_every = training.validation_every;
-            training.log_every = (plan.steps / 200).max(1);
+            config.validation.particles = VALIDATION_PARTICLES;
+            config.log_every = (plan.steps / 200).max(1);
         }
         config
     }
@@ -154,10 +149,10 @@ impl Bench<'_> {
             .collect::<Result<Vec<_>>>()?;
         for _ in 0..StepTimer::ROUNDS {
             for timer in &mut timers {
-                if self.is_stopped() {
+                if self.watch.is_stopped() {
                     return Ok(None);
                 }
-                timer.round(self.data)?;
+                timer.round()?;
             }
         }
         let names = criteria.iter().map(|&criterion| criterion.name().to_string());
@@ -174,9 +169,8 @@ mod tests {
             ("rnce".to_string(), StepSeconds { warm_up: full / 25.0, full }),
             ("ml-is".to_string(), StepSeconds { warm_up: full / 30.0, full: full / 2.0 }),
         ]);
-        let training =
-            super::super::preset(zhat_table::data::benchmark::Benchmark::Power).training();
-        Plan::new(length, &training, seconds)
+        let paper = preset(zhat_table::data::benchmark::Benchmark::Power).config("");
+        Plan::new(length, &paper, seconds)
     }
 
     fn cost(plan: &Plan) -> f64 {
