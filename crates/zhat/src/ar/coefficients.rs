@@ -14,13 +14,6 @@ pub struct Coefficient {
     pub log_q: f32,
 }
 
-impl Coefficient {
-    /// That of a data point where the proposal alone is trained.
-    pub fn proposal_alone(scale: f64) -> Self {
-        Self { log_p: 0.0, log_q: -scale as f32 }
-    }
-}
-
 impl ArStepConfig {
     /// One particle system for each observation, the first of which is number `first` of the batch.
     pub(super) fn filter(&self, observations: usize, first: usize) -> Filter {

@@ -141,7 +141,7 @@ impl ArStepConfig {
         let (num_particles, share) = match self.criterion {
             Method::MlIs => (self.num_negatives, 0.0),
             Method::SmcRnce | Method::SmcRnceTrajectory => (self.num_negatives + 1, 0.5),
-            _ => (self.num_negatives + 1, 0.0),
+            _ => (self.candidates(), 0.0),
         };
         SmcConfig {
             num_particles,

@@ -45,17 +45,12 @@ impl DeviceLoss {
         let observations = x.len() / features;
         let mut all = AllCandidates::new(settings, model, x, streams, step);
         let scale = 1.0 / observations as f64;
-        let coefficients = if settings.criterion == Method::QOnly {
-            (0..features).for_each(|stage| _ = all.forward(stage));
-            vec![vec![Coefficient::proposal_alone(scale); observations]; features]
-        } else {
-            let genealogy = settings.filter(observations, 0).run(features, &mut all)?;
-            all.ebm_loss += genealogy.log_z_hat.iter().sum::<f64>();
-            settings.coefficients(&genealogy, scale)
-        };
+        let genealogy = settings.filter(observations, 0).run(features, &mut all)?;
+        let log_z_hat = genealogy.log_z_hat.iter().sum::<f64>();
+        let coefficients = settings.coefficients(&genealogy, scale);
         Ok(Self {
             proposal_nll: all.proposal_nll * scale,
-            ebm_loss: all.ebm_loss * scale,
+            ebm_loss: (all.ebm_loss + log_z_hat) * scale,
             surrogate: all.surrogate(&coefficients),
         })
     }
@@ -139,17 +134,30 @@ impl<'a> AllCandidates<'a> {
         }
     }
 
-    /// One stage of all candidates, and the log-weights it gives them; none where the proposal is trained alone.
-    fn forward(&mut self, stage: usize) -> Vec<f64> {
+    /// The sum of all log-densities times their coefficients.
+    fn surrogate(self, coefficients: &[Vec<Coefficient>]) -> Tensor<1> {
+        let weighted = |log: Tensor<2>, stage: usize, part: fn(&Coefficient) -> f32| {
+            let constants: Vec<f32> = coefficients[stage].iter().map(part).collect();
+            let shape = [constants.len(), 1];
+            (log * tensor(constants, shape, &self.device)).sum()
+        };
+        let log_ps = self.log_ps.into_iter().enumerate();
+        let log_qs = self.log_qs.into_iter().enumerate();
+        let terms = log_ps.map(|(stage, log_p)| weighted(log_p, stage, |c| c.log_p));
+        let terms = terms.chain(log_qs.map(|(stage, log_q)| weighted(log_q, stage, |c| c.log_q)));
+        terms.reduce(|total, term| total + term).expect("at least one stage")
+    }
+}
+
+impl Particles for AllCandidates<'_> {
+    /// Where the proposal alone is trained, the data point is the only particle and gains no weight.
+    fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
         let (shape, candidates) = (&self.model.shape, self.settings.candidates());
         let (features, number) = (shape.features, self.forward.num_rows());
         let mut masks = Dropout::new(shape.dropout)
             .map(|dropout| Masks::new(dropout, &mut self.dropout_streams, candidates));
-        let prefix = tensor(
-            prefix(&self.forward.rows, features, stage),
-            [number, stage.max(1)],
-            &self.device,
-        );
+        let rows = tensor(self.forward.rows.clone(), [number, features], &self.device);
+        let prefix = rows.narrow(1, 0, stage.max(1));
         let outlook = match &mut masks {
             Some(masks) if self.settings.share_masks => propose_shared(
                 self.model,
@@ -178,36 +186,17 @@ impl<'a> AllCandidates<'a> {
         self.proposal_nll -= log_q_values.iter().step_by(candidates).sum::<f64>();
         self.log_qs.push(log_q);
         if self.settings.criterion == Method::QOnly {
-            return Vec::new();
+            return Ok(());
         }
         let log_p = self.model.log_factor_given(new, outlook.context, masks.as_mut());
         let log_p_values = to_host(&log_p);
         self.ebm_loss -= log_p_values.iter().step_by(candidates).sum::<f64>();
         self.log_ps.push(log_p);
         self.forward.forget_sharing();
-        let pairs = log_p_values.iter().zip(log_q_values.iter().zip(&drawn));
-        pairs.map(|(p, (q, x))| p - f64::from(defence.log_density(*q as f32, *x))).collect()
-    }
-
-    /// The sum of all log-densities times their coefficients.
-    fn surrogate(self, coefficients: &[Vec<Coefficient>]) -> Tensor<1> {
-        let weighted = |log: Tensor<2>, stage: usize, part: fn(&Coefficient) -> f32| {
-            let constants: Vec<f32> = coefficients[stage].iter().map(part).collect();
-            let shape = [constants.len(), 1];
-            (log * tensor(constants, shape, &self.device)).sum()
-        };
-        let log_ps = self.log_ps.into_iter().enumerate();
-        let log_qs = self.log_qs.into_iter().enumerate();
-        let terms = log_ps.map(|(stage, log_p)| weighted(log_p, stage, |c| c.log_p));
-        let terms = terms.chain(log_qs.map(|(stage, log_q)| weighted(log_q, stage, |c| c.log_q)));
-        terms.reduce(|total, term| total + term).expect("at least one stage")
-    }
-}
-
-impl Particles for AllCandidates<'_> {
-    fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
-        let gained = self.forward(stage);
-        log_weights.iter_mut().zip(gained).for_each(|(log_w, gained)| *log_w += gained);
+        for (row, log_w) in log_weights.iter_mut().enumerate() {
+            let log_draw = defence.log_density(log_q_values[row] as f32, drawn[row]);
+            *log_w += log_p_values[row] - f64::from(log_draw);
+        }
         Ok(())
     }
 
@@ -263,14 +252,6 @@ fn detached_trunk(settings: &ArStepConfig, model: &ArEbm, outlook: &Outlook) -> 
     let bias =
         model.proposal.last.bias.as_ref().expect("a bias").val().slice([columns]).unsqueeze();
     Outlook { mixture: outlook.features.clone().detach().matmul(weight) + bias, ..outlook.clone() }
-}
-
-/// The first `stage` features of every row; one column of zeros at stage 0.
-fn prefix(rows: &[f32], features: usize, stage: usize) -> Vec<f32> {
-    if stage == 0 {
-        return vec![0.0; rows.len() / features];
-    }
-    rows.chunks_exact(features).flat_map(|row| &row[..stage]).copied().collect()
 }
 
 fn tensor(values: Vec<f32>, shape: [usize; 2], device: &Device) -> Tensor<2> {

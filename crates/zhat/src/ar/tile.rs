@@ -115,20 +115,16 @@ impl Plan<'_> {
             dropout_streams: streams("ar-dropout"),
             report: TileReport::default(),
         };
-        let (report, coefficients) = if self.config.criterion == Method::QOnly {
-            (0..features).for_each(|stage| tile.forward(stage));
-            let coefficient = Coefficient::proposal_alone(self.scale);
-            (tile.report, vec![vec![coefficient; observations]; features])
-        } else {
-            let genealogy = self.config.filter(observations, first).run(features, &mut tile)?;
-            let (mut report, scale) = (tile.report, self.scale);
-            report.ebm_loss += scale * genealogy.log_z_hat.iter().sum::<f64>();
+        let genealogy = self.config.filter(observations, first).run(features, &mut tile)?;
+        let (mut report, scale) = (tile.report, self.scale);
+        report.ebm_loss += scale * genealogy.log_z_hat.iter().sum::<f64>();
+        if self.config.criterion != Method::QOnly {
             let last = &genealogy.effective_sample_size[features - 1];
             report.effective_sample_size = scale * last.iter().sum::<f64>();
-            let resamplings = genealogy.ancestors.iter().flatten().flatten().count();
-            report.resamplings = scale * resamplings as f64;
-            (report, self.config.coefficients(&genealogy, scale))
-        };
+        }
+        let resamplings = genealogy.ancestors.iter().flatten().flatten().count();
+        report.resamplings = scale * resamplings as f64;
+        let coefficients = self.config.coefficients(&genealogy, scale);
         for (stage, coefficients) in coefficients.iter().enumerate() {
             self.stage_backward(stage, coefficients, workspace, gradient);
         }
@@ -283,9 +279,9 @@ struct Tile<'a> {
     report: TileReport,
 }
 
-impl Tile<'_> {
-    /// Contexts and mixtures of the prefixes, and a draw for every negative; its energy unless the proposal is alone.
-    fn forward(&mut self, stage: usize) {
+impl Particles for Tile<'_> {
+    /// Where the proposal alone is trained, the data point is the only particle and gains no weight.
+    fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
         let Plan { engine, config, scale, .. } = self.plan;
         let candidates = config.candidates();
         let mut masks = Dropout::new(engine.config.dropout)
@@ -302,14 +298,8 @@ impl Tile<'_> {
             forward.weigh(engine, masks.as_mut(), pass);
             forward.forget_sharing();
             self.report.ebm_loss -= of_data(&pass.log_p);
+            pass.add_log_weights(log_weights);
         }
-    }
-}
-
-impl Particles for Tile<'_> {
-    fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
-        self.forward(stage);
-        self.workspace.passes[stage].add_log_weights(log_weights);
         Ok(())
     }
 
