@@ -5,7 +5,7 @@ use zhat::burn::tensor::{Device, Tensor, TensorData};
 use zhat::criterion::Method;
 use zhat::model::UnnormalisedModel;
 use zhat::proposal::{Proposal, WholeRows};
-use zhat::smc::{ResampleWhen, SmcConfig};
+use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 
 use crate::small_model::{model, model_with_spread};
 
@@ -146,11 +146,14 @@ fn conditional_transitions_leave_the_model_invariant() {
         .smc(&smc, &streams, 0)
         .unwrap()
         .sample(20_000, &mut streams.stream("draws", 0, 0));
-    let smc_rnce = Method::SmcRnce;
-    for (criterion, wide_share) in
-        [(Method::Rnce, 0.0), (Method::Rnce, 0.3), (smc_rnce, 0.0), (smc_rnce, 0.3)]
-    {
-        let mut settings = ArStepConfig::new(criterion);
+    for (criterion, wide_share, resampling) in [
+        (Method::Rnce, 0.0, Resampling::Multinomial),
+        (Method::Rnce, 0.3, Resampling::Multinomial),
+        (Method::SmcRnce, 0.0, Resampling::Multinomial),
+        (Method::SmcRnce, 0.3, Resampling::Stratified),
+        (Method::SmcRnce, 0.3, Resampling::Systematic),
+    ] {
+        let mut settings = ArStepConfig { resampling, ..ArStepConfig::new(criterion) };
         (settings.num_negatives, settings.wide_share) = (4, wide_share);
         let mut rows = start.clone();
         for step in 0..3 {
@@ -162,7 +165,7 @@ fn conditional_transitions_leave_the_model_invariant() {
             let distance = kolmogorov_smirnov(&rows, feature, &exact.marginals[feature]);
             assert!(
                 distance < 1.95 / 20_000f64.sqrt() + 0.004,
-                "{criterion:?} {wide_share} {feature}: {distance}"
+                "{criterion:?} {wide_share} {resampling:?} {feature}: {distance}"
             );
         }
     }
