@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 use zhat::Result;
-use zhat::criterion::{BinaryNce, FromData, ImportanceSampling, Persistent};
+use zhat::criterion::{BinaryNce, Criterion, FromData, ImportanceSampling, Persistent};
 use zhat::evaluate::{bridge_sampling, smc};
 use zhat::host::Place;
 use zhat::kernel::{
@@ -12,11 +12,12 @@ use zhat::kernel::{
 };
 use zhat::model::{DiagonalGaussian, GaussianChain, GaussianChainProposal, UnnormalisedModel};
 use zhat::proposal::{
-    ConditionalProposal, Hamiltonian, Langevin, ModelItself, Path, Proposal, Proposed, RandomWalk,
-    SequentialProposal,
+    Adaptive, ConditionalProposal, Hamiltonian, Langevin, ModelItself, Path, Proposal, Proposed,
+    RandomWalk, SequentialProposal,
 };
 use zhat::rng::{Stream, Streams};
 use zhat::smc::SmcConfig;
+use zhat::train::OptimiserConfig;
 use zhat::weights::Weights;
 
 use super::equivalences::*;
@@ -94,6 +95,22 @@ fn twins() -> Vec<Twin> {
             factor_of_likelihood(&Metropolis::new(ModelItself, NEGATIVES)?, 0.5, rng)
         }),
         ("cnce-factor", FROZEN, |rng| factor_of_likelihood(&Frozen, 0.5, rng)),
+        ("adaptive-unbiased", LEFT_OUT, |rng| {
+            let twin = |q| -> Result<Box<dyn Criterion<DiagonalGaussian>>> {
+                let q = Adaptive::new(q, &OptimiserConfig::Sgd);
+                Ok(Box::new(FromData(ImportanceSampling::new(q, NEGATIVES)?)))
+            };
+            adaptive_unbiased(twin, rng)
+        }),
+        ("adaptive-unbiased", "no log q in the weights", |rng| {
+            adaptive_unbiased(
+                |q| {
+                    let q = NoDensity(Adaptive::new(q, &OptimiserConfig::Sgd));
+                    Ok(Box::new(FromData(ConditionalImportance::new(q, NEGATIVES)?)))
+                },
+                rng,
+            )
+        }),
         ("persistent-gradient-unbiased", FROM_DATA, |rng| {
             persistent_gradient_unbiased(|| Ok(Box::new(FromData(cis()?))), rng)
         }),
@@ -136,45 +153,29 @@ fn twins() -> Vec<Twin> {
         ("mh-accepts-more", "the two exchanged", |rng| {
             mh_accepts_more(&Barker::new(walk()?, 1)?, &Metropolis::new(walk()?, 1)?, rng)
         }),
-        ("cis-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
-        ("cis-invariant", NO_Q, |rng| invariant(Box::new(no_q()?), 1, rng)),
-        ("cis-invariant-3", FROZEN, |rng| invariant(Box::new(Frozen), 3, rng)),
-        ("cis-invariant-3", NO_Q, |rng| invariant(Box::new(no_q()?), 3, rng)),
-        ("cnce-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
-        ("cnce-invariant", DRIFTS, |rng| invariant(Box::new(Barker::new(Drifting, 2)?), 1, rng)),
-        ("cnce-invariant-3", FROZEN, |rng| invariant(Box::new(Frozen), 3, rng)),
-        ("cnce-invariant-3", DRIFTS, |rng| invariant(Box::new(Barker::new(Drifting, 2)?), 3, rng)),
-        ("mh-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
-        ("mh-invariant", DRIFTS, |rng| invariant(Box::new(Metropolis::new(Drifting, 2)?), 1, rng)),
-        ("mh-invariant-3", FROZEN, |rng| invariant(Box::new(Frozen), 3, rng)),
-        ("mh-invariant-3", DRIFTS, |rng| {
-            invariant(Box::new(Metropolis::new(Drifting, 2)?), 3, rng)
+        ("cis-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
+        ("cis-invariant", NO_Q, |rng| invariant(|| Ok(Box::new(no_q()?)), rng)),
+        ("cnce-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
+        ("cnce-invariant", DRIFTS, |rng| {
+            invariant(|| Ok(Box::new(Barker::new(Drifting, 2)?)), rng)
         }),
-        ("mala-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
-        ("mala-invariant", NO_RATIO, |rng| invariant(without_ratio(Langevin::new(0.6)?)?, 1, rng)),
-        ("mala-invariant-3", FROZEN, |rng| invariant(Box::new(Frozen), 3, rng)),
-        ("mala-invariant-3", NO_RATIO, |rng| {
-            invariant(without_ratio(Langevin::new(0.6)?)?, 3, rng)
+        ("mh-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
+        ("mh-invariant", DRIFTS, |rng| {
+            invariant(|| Ok(Box::new(Metropolis::new(Drifting, 2)?)), rng)
         }),
-        ("hmc-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
+        ("mala-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
+        ("mala-invariant", NO_RATIO, |rng| invariant(|| without_ratio(Langevin::new(0.6)?), rng)),
+        ("hmc-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
         ("hmc-invariant", "no kinetic energy", |rng| {
-            invariant(without_ratio(Hamiltonian::new(0.3, 5)?)?, 1, rng)
+            invariant(|| without_ratio(Hamiltonian::new(0.3, 5)?), rng)
         }),
-        ("hmc-invariant-3", FROZEN, |rng| invariant(Box::new(Frozen), 3, rng)),
-        ("hmc-invariant-3", "no kinetic energy", |rng| {
-            invariant(without_ratio(Hamiltonian::new(0.3, 5)?)?, 3, rng)
-        }),
-        ("time-reversal-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
+        ("time-reversal-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
         ("time-reversal-invariant", DRIFTS, |rng| {
-            invariant(Box::new(Barker::new(Path::new(Drifting, 3)?, 2)?), 1, rng)
+            invariant(|| Ok(Box::new(Barker::new(Path::new(Drifting, 3)?, 2)?)), rng)
         }),
-        ("csmc-invariant", FROZEN, |rng| chain_invariant(Box::new(Frozen), 1, rng)),
+        ("csmc-invariant", FROZEN, |rng| csmc_invariant(|| Ok(Box::new(Frozen)), rng)),
         ("csmc-invariant", OTHER_DENSITY, |rng| {
-            chain_invariant(Box::new(ConditionalSmc::new(OtherDensity, 4)?), 1, rng)
-        }),
-        ("csmc-invariant-3", FROZEN, |rng| chain_invariant(Box::new(Frozen), 3, rng)),
-        ("csmc-invariant-3", OTHER_DENSITY, |rng| {
-            chain_invariant(Box::new(ConditionalSmc::new(OtherDensity, 4)?), 3, rng)
+            csmc_invariant(|| Ok(Box::new(ConditionalSmc::new(OtherDensity, 4)?)), rng)
         }),
         ("persistent-invariant", FROZEN, |rng| {
             persistent_invariant(&mut Persistent::new(Frozen, 1)?, rng)
@@ -265,15 +266,19 @@ impl<M: UnnormalisedModel + ?Sized> Contrast<M> for Frozen {
 impl<M: UnnormalisedModel + ?Sized> Kernel<M> for Frozen {}
 
 /// A proposal that forgets its density.
-struct NoDensity(DiagonalGaussian);
+struct NoDensity<Q = DiagonalGaussian>(Q);
 
-impl Proposal for NoDensity {
+impl<Q: Proposal> Proposal for NoDensity<Q> {
     fn sample(&self, number: usize, place: &Place, rng: &mut Stream) -> Tensor<2> {
         self.0.sample(number, place, rng)
     }
 
     fn log_prob(&self, x: Tensor<2>) -> Tensor<1> {
         self.0.log_prob(x) * 0.0
+    }
+
+    fn adaptation_loss(&self, x: &Tensor<3>, weights: &Weights) -> Option<Tensor<1>> {
+        self.0.adaptation_loss(x, weights)
     }
 }
 
