@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, Tensor};
 use zhat::Result;
-use zhat::criterion::{Criterion, FromData, ImportanceSampling, Persistent};
+use zhat::criterion::{Adapted, Criterion, FromData, ImportanceSampling, Persistent};
 use zhat::evaluate::{
     AnnealedConfig, AnnealingPath, LogZ, bridge_sampling, conditional_importance_sampling,
     conditional_smc, importance_sampling, smc,
@@ -26,6 +26,8 @@ use super::{Claim, Finding};
 const NUMBER: usize = 400_000;
 /// Candidates beside the data point.
 pub const NEGATIVES: usize = 4;
+/// Batches behind the expectation of a gradient that is differentiated by the library.
+const BATCHES: usize = 400;
 /// Runs of an estimator of `Z`, each of [`RUN`] estimates.
 const RUNS: usize = 2000;
 /// Estimates in a run.
@@ -223,8 +225,9 @@ pub fn factor_of_likelihood(
 }
 
 fn adapted(q: DiagonalGaussian) -> Result<impl Criterion<DiagonalGaussian>> {
-    let q = Adaptive::new(q, &OptimiserConfig::Sgd);
-    Ok(FromData(ConditionalImportance::new(q, NEGATIVES)?))
+    let q = Adaptive::new(q);
+    let kernel = ConditionalImportance::new(q.clone(), NEGATIVES)?;
+    Ok(Adapted::new(FromData(kernel), q, OptimiserConfig::Sgd))
 }
 
 /// The gradient of a proposal that learns, in means and scales, batch by batch.
@@ -235,9 +238,9 @@ pub fn adaptive_unbiased(
     let device = Device::flex().autodiff();
     let q = DiagonalGaussian::new(&PHI[..2], &PHI[2..], &device)?;
     let (mut criterion, model) = (criterion(q.clone())?, attached_model());
-    let samples = (0..RUNS)
+    let samples = (0..BATCHES)
         .map(|_| {
-            let loss = criterion.loss(&model, model.sample(128, &place(), rng), rng)?;
+            let loss = criterion.loss(&model, &model.sample(128, &place(), rng).into(), rng)?;
             Ok(gradient(&loss.adaptation.expect("the proposal learns"), &q))
         })
         .collect::<Result<Vec<_>>>()?;
@@ -258,7 +261,7 @@ pub fn persistent_gradient_unbiased(
     rng: &mut Stream,
 ) -> Result<Finding> {
     let (batch, model) = (128, attached_model());
-    let samples = (0..RUNS)
+    let samples = (0..BATCHES)
         .map(|_| {
             let mut criterion = criterion()?;
             let mut x0 = model.sample(batch, &place(), rng);
@@ -326,7 +329,7 @@ pub fn bridge_finds_log_z(bridge: fn(&[f64], &[f64]) -> f64, rng: &mut Stream) -
             .map(|x| log_p_tilde(&x, &THETA) - log_q(&x))
             .collect()
     };
-    let samples: Vec<Vec<f64>> = (0..RUNS / 5)
+    let samples: Vec<Vec<f64>> = (0..BATCHES)
         .map(|_| {
             let of_q = log_w(proposal().sample(2000, &place(), rng));
             let of_p = log_w(model().sample(1000, &place(), rng));

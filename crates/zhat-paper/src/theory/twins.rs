@@ -3,7 +3,9 @@
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 use zhat::Result;
-use zhat::criterion::{BinaryNce, Criterion, FromData, ImportanceSampling, Persistent};
+use zhat::criterion::{
+    Adapted, BinaryNce, Criterion, FromData, ImportanceSampling, Method, Persistent,
+};
 use zhat::evaluate::{bridge_sampling, smc};
 use zhat::host::Place;
 use zhat::kernel::{
@@ -74,6 +76,15 @@ fn twins() -> Vec<Twin> {
             };
             smc_rnce_value(kernel, rng)
         }),
+        ("ar-step", LEFT_OUT, |rng| ar_step(|_| ar_settings(Method::MlIs), rng)),
+        ("ar-step", "no energy", |rng| ar_step(|_| ar_settings(Method::QOnly), rng)),
+        ("ar-step", "whole trajectories weighed by the last weights", |rng| {
+            let settings = |method| match method {
+                Method::SmcRnce => ar_settings(Method::SmcRnceTrajectory),
+                method => ar_settings(method),
+            };
+            ar_step(settings, rng)
+        }),
         ("reversible-q-halves-cd1", NO_RATIO, |rng| {
             reversible_q_halves_cd1(NoRatio(Reversible { correlation: 0.6 }), rng)
         }),
@@ -97,19 +108,19 @@ fn twins() -> Vec<Twin> {
         ("cnce-factor", FROZEN, |rng| factor_of_likelihood(&Frozen, 0.5, rng)),
         ("adaptive-unbiased", LEFT_OUT, |rng| {
             let twin = |q| -> Result<Box<dyn Criterion<DiagonalGaussian>>> {
-                let q = Adaptive::new(q, &OptimiserConfig::Sgd);
-                Ok(Box::new(FromData(ImportanceSampling::new(q, NEGATIVES)?)))
+                let q = Adaptive::new(q);
+                let contrast = ImportanceSampling::new(q.clone(), NEGATIVES)?;
+                Ok(Box::new(Adapted::new(FromData(contrast), q, OptimiserConfig::Sgd)))
             };
             adaptive_unbiased(twin, rng)
         }),
         ("adaptive-unbiased", "no log q in the weights", |rng| {
-            adaptive_unbiased(
-                |q| {
-                    let q = NoDensity(Adaptive::new(q, &OptimiserConfig::Sgd));
-                    Ok(Box::new(FromData(ConditionalImportance::new(q, NEGATIVES)?)))
-                },
-                rng,
-            )
+            let twin = |q| -> Result<Box<dyn Criterion<DiagonalGaussian>>> {
+                let q = Adaptive::new(q);
+                let kernel = ConditionalImportance::new(NoDensity(q.clone()), NEGATIVES)?;
+                Ok(Box::new(Adapted::new(FromData(kernel), q, OptimiserConfig::Sgd)))
+            };
+            adaptive_unbiased(twin, rng)
         }),
         ("persistent-gradient-unbiased", FROM_DATA, |rng| {
             persistent_gradient_unbiased(|| Ok(Box::new(FromData(cis()?))), rng)
@@ -275,10 +286,6 @@ impl<Q: Proposal> Proposal for NoDensity<Q> {
 
     fn log_prob(&self, x: Tensor<2>) -> Tensor<1> {
         self.0.log_prob(x) * 0.0
-    }
-
-    fn adaptation_loss(&self, x: &Tensor<3>, weights: &Weights) -> Option<Tensor<1>> {
-        self.0.adaptation_loss(x, weights)
     }
 }
 
