@@ -18,7 +18,7 @@ pub fn final_values(experiment: &Experiment) -> Table {
     }
     let mut columns = vec![("arm".to_string(), Align::Left)];
     columns.extend(
-        ["iteration", "median", "95 % of it", "q25", "q75", "worst"]
+        ["iteration", "median", "95 % interval", "q25", "q75", "worst"]
             .map(|name| (name.to_string(), Align::Right)),
     );
     columns.extend(rules.iter().map(|rule| (format!("acceptance {rule}"), Align::Right)));
