@@ -21,8 +21,12 @@ impl ArStepConfig {
         Filter::new(&self.smc(), observations, data).numbered_from(first)
     }
 
-    /// The coefficients of every stage, row by row; `scale` is one over the number of observations in the batch.
-    pub(super) fn coefficients(&self, genealogy: &Genealogy, scale: f64) -> Vec<Vec<Coefficient>> {
+    /// The coefficients of every stage, row by row; `shares` are what the observations count, of a whole of 1.
+    pub(super) fn coefficients(
+        &self,
+        genealogy: &Genealogy,
+        shares: &[f64],
+    ) -> Vec<Vec<Coefficient>> {
         let (data_share, model_share) = self.proposal_shares();
         let energy = genealogy.coefficients(self.criterion.smc_gradient());
         let model = if model_share > 0.0 {
@@ -33,10 +37,11 @@ impl ArStepConfig {
         let stages = energy.iter().enumerate();
         let coefficient = |stage: usize, row: usize, energy: f64| {
             let data = if row.is_multiple_of(genealogy.candidates) { 1.0 } else { 0.0 };
+            let share = shares[row / genealogy.candidates];
             let model = model.get(stage).map_or(0.0, |model| model[row]);
             Coefficient {
-                log_p: (scale * (energy - data)) as f32,
-                log_q: (-scale * (data_share * data + model_share * model)) as f32,
+                log_p: (share * (energy - data)) as f32,
+                log_q: (-share * (data_share * data + model_share * model)) as f32,
             }
         };
         stages

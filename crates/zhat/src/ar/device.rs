@@ -11,55 +11,13 @@ use super::criterion::{ArStepConfig, ContextFlow};
 use super::dropout::{Dropout, Masks};
 use super::forward::{Forward, find_sharing, rows_of};
 use super::model::{ArEbm, Outlook};
+use super::tile::weighted;
 use crate::criterion::Method;
 use crate::error::Result;
 use crate::host::to_host;
 use crate::rng::{Stream, Streams};
 use crate::smc::Particles;
 use crate::train::{Batch, StepReport, TrainingStep, gradient_norm};
-
-/// Losses of a batch: a surrogate to go backward from, and the values.
-#[derive(Debug)]
-pub struct DeviceLoss {
-    /// A scalar whose gradient is the criterion's.
-    pub surrogate: Tensor<1>,
-    /// Mean of `-log q(x_0)`.
-    pub proposal_nll: f64,
-    /// Mean of `-log p~(x_0) + log Z-hat`; zero in warm-up.
-    pub ebm_loss: f64,
-}
-
-impl DeviceLoss {
-    /// Runs the criterion forward on the device of the model.
-    ///
-    /// # Shapes
-    /// - `x`: `[n, features]`, row-major
-    pub fn new(
-        settings: &ArStepConfig,
-        model: &ArEbm,
-        x: &[f32],
-        streams: &Streams,
-        step: u64,
-    ) -> Result<Self> {
-        let features = model.shape.features;
-        let observations = x.len() / features;
-        let mut all = AllCandidates::new(settings, model, x, streams, step);
-        let scale = 1.0 / observations as f64;
-        let genealogy = settings.filter(observations, 0).run(features, &mut all)?;
-        let log_z_hat = genealogy.log_z_hat.iter().sum::<f64>();
-        let coefficients = settings.coefficients(&genealogy, scale);
-        Ok(Self {
-            proposal_nll: all.proposal_nll * scale,
-            ebm_loss: (all.ebm_loss + log_z_hat) * scale,
-            surrogate: all.surrogate(&coefficients),
-        })
-    }
-
-    /// Goes backward.
-    pub fn gradient(self, model: &ArEbm) -> GradientsParams {
-        GradientsParams::from_grads(self.surrogate.backward(), model)
-    }
-}
 
 /// The training step on the device of the model; its settings are those of an [`ArStep`](super::ArStep).
 #[derive(Debug, Clone)]
@@ -73,14 +31,21 @@ impl TrainingStep<ArEbm> for DeviceStep {
         streams: &Streams,
         step: u64,
     ) -> Result<(GradientsParams, StepReport)> {
+        let (settings, shares) = (self.0.at(step), batch.shares());
         let x: Vec<f32> = batch.x.to_data().iter::<f32>().collect();
-        let loss = DeviceLoss::new(&self.0.at(step), model, &x, streams, step)?;
-        let (proposal_nll, ebm_loss) = (loss.proposal_nll, loss.ebm_loss);
-        let gradients = loss.gradient(model);
+        let mut all = AllCandidates::new(&settings, model, &x, &shares, streams, step);
+        let features = model.shape.features;
+        let genealogy = settings.filter(shares.len(), 0).run(features, &mut all)?;
+        let log_z_hat = weighted(&shares, genealogy.log_z_hat.iter().copied());
+        let last = genealogy.effective_sample_size[features - 1].iter().copied();
+        let (proposal_nll, ebm_loss) = (all.proposal_nll, all.ebm_loss + log_z_hat);
+        let surrogate = all.surrogate(&settings.coefficients(&genealogy, &shares));
+        let gradients = GradientsParams::from_grads(surrogate.backward(), model);
+        let with_energy = settings.criterion != Method::QOnly;
         let report = StepReport {
             loss: proposal_nll + ebm_loss,
             gradient_norm: gradient_norm(model, &gradients),
-            effective_sample_size: None,
+            effective_sample_size: with_energy.then(|| weighted(&shares, last)),
             proposal_nll: Some(proposal_nll),
             warming_up: step < self.0.warm_up,
         };
@@ -92,6 +57,8 @@ impl TrainingStep<ArEbm> for DeviceStep {
 struct AllCandidates<'a> {
     settings: &'a ArStepConfig,
     model: &'a ArEbm,
+    /// What each observation counts, of a whole of 1.
+    shares: &'a [f64],
     device: Device,
     /// Both one for each observation.
     particle_streams: Vec<Stream>,
@@ -111,6 +78,7 @@ impl<'a> AllCandidates<'a> {
         settings: &'a ArStepConfig,
         model: &'a ArEbm,
         x: &[f32],
+        shares: &'a [f64],
         streams: &Streams,
         step: u64,
     ) -> Self {
@@ -123,6 +91,7 @@ impl<'a> AllCandidates<'a> {
         Self {
             settings,
             model,
+            shares,
             device: model.proposal.first.weight.val().device(),
             particle_streams: streams("ar-particles"),
             dropout_streams: streams("ar-dropout"),
@@ -183,14 +152,15 @@ impl Particles for AllCandidates<'_> {
         let attached = detached_trunk(self.settings, self.model, &outlook);
         let log_q = attached.log_density(shape, new.clone());
         let log_q_values = to_host(&log_q);
-        self.proposal_nll -= log_q_values.iter().step_by(candidates).sum::<f64>();
+        self.proposal_nll -=
+            weighted(self.shares, log_q_values.iter().step_by(candidates).copied());
         self.log_qs.push(log_q);
         if self.settings.criterion == Method::QOnly {
             return Ok(());
         }
         let log_p = self.model.log_factor_given(new, outlook.context, masks.as_mut());
         let log_p_values = to_host(&log_p);
-        self.ebm_loss -= log_p_values.iter().step_by(candidates).sum::<f64>();
+        self.ebm_loss -= weighted(self.shares, log_p_values.iter().step_by(candidates).copied());
         self.log_ps.push(log_p);
         self.forward.forget_sharing();
         for (row, log_w) in log_weights.iter_mut().enumerate() {

@@ -26,7 +26,7 @@ mod workload;
 
 pub use config::{Activation, ArEbmConfig, NetworkSize};
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
-pub use device::{DeviceLoss, DeviceStep};
+pub use device::DeviceStep;
 pub use dropout::{Dropout, Masks};
 pub use engine::Engine;
 pub use evaluate::{Evaluator, RowScores};

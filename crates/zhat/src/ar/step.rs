@@ -66,13 +66,8 @@ impl ArStep {
         );
         let observations = x.len() / features;
         let engine = Engine::new(model);
-        let plan = Plan {
-            engine: &engine,
-            config: settings,
-            streams,
-            step,
-            scale: 1.0 / observations as f64,
-        };
+        let shares = batch.shares();
+        let plan = Plan { engine: &engine, config: settings, streams, step, shares: &shares };
         let tiles = tiles(observations, settings);
         let lanes = tiles.len().min(settings.lanes);
         if self.lanes.len() != lanes {

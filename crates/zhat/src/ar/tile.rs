@@ -25,11 +25,11 @@ pub struct Plan<'a> {
     pub streams: &'a Streams,
     /// Step of the run.
     pub step: u64,
-    /// One over the number of observations in the batch.
-    pub scale: f64,
+    /// What each observation of the batch counts, of a whole of 1.
+    pub shares: &'a [f64],
 }
 
-/// Sums over observations, each divided by the size of the batch.
+/// Sums over observations, each times its share.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TileReport {
     /// `-log q(x_0)`
@@ -38,8 +38,6 @@ pub struct TileReport {
     pub ebm_loss: f64,
     /// Effective sample size at the last stage.
     pub effective_sample_size: f64,
-    /// Number of resamplings.
-    pub resamplings: f64,
 }
 
 impl TileReport {
@@ -48,7 +46,6 @@ impl TileReport {
         self.proposal_nll += other.proposal_nll;
         self.ebm_loss += other.ebm_loss;
         self.effective_sample_size += other.effective_sample_size;
-        self.resamplings += other.resamplings;
     }
 }
 
@@ -108,23 +105,21 @@ impl Plan<'_> {
         workspace.forward.share_masks = self.config.share_masks;
         workspace.forward.begin(x, features, self.config.candidates());
         workspace.forward.defend(self.config.defence(features));
+        let shares = &self.shares[first..first + observations];
         let mut tile = Tile {
             plan: self,
+            shares,
             workspace: &mut *workspace,
             particle_streams: streams("ar-particles"),
             dropout_streams: streams("ar-dropout"),
             report: TileReport::default(),
         };
         let genealogy = self.config.filter(observations, first).run(features, &mut tile)?;
-        let (mut report, scale) = (tile.report, self.scale);
-        report.ebm_loss += scale * genealogy.log_z_hat.iter().sum::<f64>();
-        if self.config.criterion != Method::QOnly {
-            let last = &genealogy.effective_sample_size[features - 1];
-            report.effective_sample_size = scale * last.iter().sum::<f64>();
-        }
-        let resamplings = genealogy.ancestors.iter().flatten().flatten().count();
-        report.resamplings = scale * resamplings as f64;
-        let coefficients = self.config.coefficients(&genealogy, scale);
+        let mut report = tile.report;
+        report.ebm_loss += weighted(shares, genealogy.log_z_hat.iter().copied());
+        let last = genealogy.effective_sample_size[features - 1].iter().copied();
+        report.effective_sample_size = weighted(shares, last);
+        let coefficients = self.config.coefficients(&genealogy, shares);
         for (stage, coefficients) in coefficients.iter().enumerate() {
             self.stage_backward(stage, coefficients, workspace, gradient);
         }
@@ -269,9 +264,15 @@ impl Plan<'_> {
     }
 }
 
+/// The sum over observations of what belongs to each, times its share.
+pub(super) fn weighted(shares: &[f64], values: impl Iterator<Item = f64>) -> f64 {
+    shares.iter().zip(values).map(|(share, value)| share * value).sum()
+}
+
 /// The candidates of the observations of a tile.
 struct Tile<'a> {
     plan: &'a Plan<'a>,
+    shares: &'a [f64],
     workspace: &'a mut Workspace,
     /// Both one for each observation.
     particle_streams: Vec<Stream>,
@@ -282,7 +283,7 @@ struct Tile<'a> {
 impl Particles for Tile<'_> {
     /// Where the proposal alone is trained, the data point is the only particle and gains no weight.
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
-        let Plan { engine, config, scale, .. } = self.plan;
+        let (Plan { engine, config, .. }, shares) = (self.plan, self.shares);
         let candidates = config.candidates();
         let mut masks = Dropout::new(engine.config.dropout)
             .map(|dropout| Masks::new(dropout, &mut self.dropout_streams, candidates));
@@ -291,7 +292,7 @@ impl Particles for Tile<'_> {
         forward.propose(engine, stage, masks.as_mut(), pass);
         forward.draw(engine, stage, &mut self.particle_streams, pass);
         let of_data = |values: &[f32]| -> f64 {
-            scale * values.iter().step_by(candidates).map(|&value| f64::from(value)).sum::<f64>()
+            weighted(shares, values.iter().step_by(candidates).map(|&value| f64::from(value)))
         };
         self.report.proposal_nll -= of_data(&pass.log_q);
         if config.criterion != Method::QOnly {

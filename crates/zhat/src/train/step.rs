@@ -21,6 +21,20 @@ pub struct Batch {
     pub weights: Option<Vec<f64>>,
 }
 
+impl Batch {
+    /// What each row counts, of a whole of about 1.
+    pub fn shares(&self) -> Vec<f64> {
+        let rows = self.x.dims()[0];
+        let equal = || vec![1.0; rows];
+        self.weights
+            .clone()
+            .unwrap_or_else(equal)
+            .iter()
+            .map(|weight| weight / rows as f64)
+            .collect()
+    }
+}
+
 impl From<Tensor<2>> for Batch {
     fn from(x: Tensor<2>) -> Self {
         Self { x, weights: None }

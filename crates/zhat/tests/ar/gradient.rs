@@ -207,6 +207,33 @@ fn the_proposals_targets_and_flows_equal_plain_autodiff() {
 }
 
 #[test]
+fn weighed_observations_give_the_gradient_of_plain_autodiff_and_that_of_copies() {
+    let config = config(3, [32, 16], 0.0, Activation::Relu);
+    let (model, mut x, streams) = setup(&config, 7);
+    x.weights = Some(vec![0.5, 2.0, 0.0, 1.0, 1.5, 0.7, 1.3]);
+    for criterion in Method::AUTOREGRESSIVE {
+        let settings = settings(criterion);
+        let (fast, report) =
+            ArStep::new(&settings, 2).unwrap().gradient(&model, &x, &streams, 0).unwrap();
+        let (plain, expected) = DeviceStep(settings).gradient(&model, &x, &streams, 0).unwrap();
+        assert!((report.loss - expected.loss).abs() < 1e-3, "{criterion}");
+        let error = difference(&collect(&model, &fast), &collect(&model, &plain));
+        assert!(error < 1e-4, "{criterion}: {error:e}");
+    }
+    // Where nothing is drawn, a row of weight 2 is the row twice.
+    let row = |n: usize| x.x.clone().slice([n..n + 1, 0..3]);
+    let q_only = |rows: Vec<Tensor<2>>, weights: Option<Vec<f64>>| {
+        let batch = Batch { x: Tensor::cat(rows, 0), weights };
+        let mut step = ArStep::new(&settings(Method::QOnly), 1).unwrap();
+        collect(&model, &step.gradient(&model, &batch, &streams, 0).unwrap().0)
+    };
+    let twice = q_only(vec![row(0), row(0), row(1)], None);
+    let weighed = q_only(vec![row(0), row(1)], Some(vec![4.0 / 3.0, 2.0 / 3.0]));
+    assert!(difference(&weighed, &twice) < 1e-5);
+    assert!(difference(&q_only(vec![row(0), row(1)], None), &twice) > 1e-2);
+}
+
+#[test]
 fn results_have_the_same_bits_for_any_number_of_threads() {
     for criterion in CRITERIA {
         let config = config(3, [32, 16], 0.1, Activation::Relu);
