@@ -49,7 +49,8 @@ impl<M: UnnormalisedModel + ?Sized, K: Kernel<M>> Criterion<M> for Persistent<K>
             None => log_p_tilde.mean(),
         };
         let surrogate = negative_phase(&candidates) - positive;
-        Ok(Loss { surrogate, adaptation: None, candidates })
+        let value = to_host(&surrogate)[0];
+        Ok(Loss { surrogate, value, adaptation: None, candidates })
     }
 
     /// Persistent methods have a gradient but no criterion.
