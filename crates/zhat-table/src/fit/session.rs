@@ -9,14 +9,15 @@ use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device};
 use serde::{Deserialize, Serialize};
-use zhat::ar::{ArEbm, ArEbmConfig, ArStep, Evaluator};
+use zhat::ar::{ArEbm, ArEbmConfig, ArStep};
 use zhat::rng::Streams;
 use zhat::train::Schedule;
 
-use super::config::FitConfig;
+use super::config::{EvaluationConfig, FitConfig};
 use super::evaluation::evaluate;
 use super::events::{Event, FitReport, MetricsRecord, Observer};
 use super::guard::{Guard, MAX_ROLLBACKS};
+use crate::density::{ArDensity, Density, Estimation};
 use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
 use crate::run::{
@@ -329,17 +330,15 @@ impl Session {
             0 => self.data.validation.len() / features,
             rows => rows.min(self.data.validation.len() / features),
         };
-        let evaluator = Evaluator::new(&self.model, self.threads)?;
+        let density = self.density(&self.model)?;
         let likelihood = evaluate(
-            &evaluator,
-            &self.data.validation[..rows * features],
-            self.data.standardiser.log_scale(),
-            training.validation_particles,
-            1,
+            &density,
+            &self.data.in_units(&self.data.validation[..rows * features]),
+            &Estimation::new(training.validation_particles, 1),
             &self.streams.derive("validation", self.state.step),
         )?;
         // In the warm-up the energy is untrained; only a model with a trained energy may be the best.
-        let trained = self.state.step > training.warm_up;
+        let trained = density.is_normalised() || self.state.step > training.warm_up;
         let value = likelihood.log_likelihood;
         let best = trained
             && value.is_finite()
@@ -411,6 +410,13 @@ impl Session {
         TableError::model(&self.run.checkpoints(), reason)
     }
 
+    /// The density of a model, as this fit trains it.
+    fn density(&self, model: &ArEbm) -> Result<ArDensity> {
+        let Prepared { columns, standardiser, .. } = &self.data;
+        let criterion = self.config.training.criterion;
+        ArDensity::new(model, criterion, columns, standardiser, self.threads, Default::default())
+    }
+
     /// Writes the best model, evaluates it on the test part and writes the results.
     fn finish(&mut self, ended: &str) -> Result<FitReport> {
         let model = self.best.as_ref().unwrap_or(&self.model);
@@ -428,13 +434,11 @@ impl Session {
             step: best.step,
         };
         save_model(&self.run, model, &card)?;
-        let evaluator = Evaluator::new(model, self.threads)?;
+        let EvaluationConfig { particles, estimates } = self.config.evaluation;
         let test = evaluate(
-            &evaluator,
-            &self.data.test,
-            self.data.standardiser.log_scale(),
-            self.config.evaluation.particles,
-            self.config.evaluation.estimates,
+            &self.density(model)?,
+            &self.data.in_units(&self.data.test),
+            &Estimation::new(particles, estimates),
             &self.streams.derive("test", 0),
         )?;
         let features = self.shape.features;

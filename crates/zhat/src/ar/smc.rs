@@ -81,27 +81,6 @@ impl Evaluator {
         })
     }
 
-    /// [`smc_given`](Self::smc_given) for many rows side by side; `finish` keeps what is wanted of each.
-    ///
-    /// # Shapes
-    /// - `given`: one entry for each row, with one entry for each feature
-    pub fn smc_given_each<T: Send>(
-        &self,
-        config: &SmcConfig,
-        given: &[Vec<Option<f32>>],
-        streams: &Streams,
-        finish: impl Fn(usize, SmcEstimate) -> T + Sync,
-    ) -> Result<Vec<T>> {
-        self.pool.install(|| {
-            (given.par_iter().enumerate())
-                .map(|(row, given)| {
-                    let streams = streams.derive("ar-smc-row", row as u64);
-                    Ok(finish(row, self.smc_given(config, given, &streams, 0)?))
-                })
-                .collect()
-        })
-    }
-
     /// One more feature of every particle, and its log-weight.
     fn grow(
         &self,

@@ -83,7 +83,7 @@ impl Table1 {
             let [proposal, ess] = cell.likelihood.as_ref().map_or_else(Default::default, |found| {
                 [
                     digits(found.proposal_log_likelihood),
-                    format!("{:.1} %", 100.0 * found.smallest_ess),
+                    format!("{:.1} %", 100.0 * found.smallest_effective_sample_size),
                 ]
             });
             let [figure, error] = pair(paper);
@@ -214,14 +214,14 @@ impl Table1 {
         }
         for cell in &self.cells {
             if let Some(found) = &cell.likelihood
-                && (found.smallest_ess * found.particles as f64) < 100.0
+                && (found.smallest_effective_sample_size * found.particles as f64) < 100.0
             {
                 notices.push(format!(
                     "{} by {}: at one stage only {:.0} of {} particles count, so log Z is likely too low and the \
                      likelihood too high.",
                     title(cell.dataset),
                     label(cell.criterion),
-                    found.smallest_ess * found.particles as f64,
+                    found.smallest_effective_sample_size * found.particles as f64,
                     found.particles
                 ));
             }
