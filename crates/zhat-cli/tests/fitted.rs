@@ -288,12 +288,15 @@ fn a_fit_of_the_proposal_alone_is_the_proposal() {
 }
 
 #[test]
-fn one_seed_says_that_it_is_one_and_no_best_is_named_by_chance() {
+fn one_seed_says_that_it_is_one() {
     let compare = ["compare", "builtin:banana", "--criteria", "rnce,smc-rnce", "--steps", "60"];
-    let text = done(&zhat(&with_settings(&[&compare[..], &["--out", "single"]].concat())));
+    let more = ["--out", "single", "--set", "seed=7"];
+    let text = done(&zhat(&with_settings(&[&compare[..], &more].concat())));
     assert_eq!(text.matches("one seed").count(), 2, "{text}");
     let page = fs::read_to_string(root().join("single/report.html")).expect("a page");
     assert!(page.contains("one seed: errors are those of rows and log Z alone"));
+    let config = fs::read_to_string(root().join("single/rnce-1/config.toml")).expect("settings");
+    assert!(config.contains("seed = 7"), "the configuration's own seed counts: {config}");
 }
 
 #[test]

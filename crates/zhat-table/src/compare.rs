@@ -364,3 +364,37 @@ impl Comparison {
         Ok(page.section("Training").figure(figure, "Log-likelihood of the validation part.")?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_criterion_is_called_best_only_where_it_is_told_apart() {
+        let row = |criterion: &str, behind_best, se_behind_best, told_apart| Compared {
+            criterion: criterion.into(),
+            log_likelihood: -1.0 - behind_best,
+            se_test: 0.01,
+            se_log_z: 0.01,
+            se_seeds: None,
+            behind_best,
+            se_behind_best,
+            told_apart,
+            proposal_log_likelihood: -1.2,
+            smallest_effective_sample_size: 0.5,
+            steps: 10,
+            seconds: 1.0,
+        };
+        let text = |told_apart| {
+            let criteria = vec![row("a", 0.0, 0.0, told_apart), row("b", 0.02, 0.01, told_apart)];
+            let (source, budget) = ("some".into(), Budget::Steps(10));
+            let comparison = Comparison { source, budget, repeats: 1, truth: None, criteria };
+            comparison.table().to_string()
+        };
+        assert!(text(true).contains("best") && !text(true).contains("not told apart"));
+        assert!(
+            !text(false).contains("best") && text(false).matches("not told apart").count() == 2
+        );
+        assert_eq!(text(true).matches("one seed").count(), 2);
+    }
+}

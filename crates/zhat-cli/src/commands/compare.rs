@@ -24,12 +24,12 @@ pub struct Arguments {
     /// Seconds of training for each criterion, turned into steps by timing a few
     #[arg(long)]
     seconds: Option<f64>,
-    /// Fits of each criterion; the n-th of each has the same seed
+    /// Fits of each criterion, with a seed each; the n-th of each has the same one
     #[arg(long, default_value_t = 1)]
     repeats: u64,
-    /// Seed of the first repeat
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// Seed of the first repeat [default: the configuration's]
+    #[arg(long)]
+    seed: Option<u64>,
     /// Threads; 0 for as many as there are cores
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -49,7 +49,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut config = arguments.config.configuration(arguments.steps)?;
-    config.seed = arguments.seed;
+    config.seed = arguments.seed.unwrap_or(config.seed);
     config.validate()?;
     let options = CompareOptions {
         criteria: arguments.criteria.clone(),

@@ -1,6 +1,6 @@
 //! Means over seeds and test rows, with errors that know which rows the seeds share.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// A number for every test row of one seed's fit: a log-density, or how far one is ahead of another.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl OverSeeds {
     pub fn new(seeds: &[OfSeed]) -> Self {
         let number = seeds.len() as f64;
         let (mut means, mut alone, mut together) = (Vec::new(), 0.0, 0.0);
-        let mut shared: HashMap<usize, f64> = HashMap::new();
+        let mut shared: BTreeMap<usize, f64> = BTreeMap::new();
         for OfSeed { values, rows, .. } in seeds {
             let count = values.len() as f64;
             let mean = values.iter().sum::<f64>() / count;

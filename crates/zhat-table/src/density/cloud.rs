@@ -1,6 +1,6 @@
 //! Weighted draws: what they say about a column, and rows taken from them by weight.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use zhat::rng::Stream;
 
@@ -132,7 +132,7 @@ impl Cloud {
 ///
 /// It is the effective sample size for one column: copies of a resampled ancestor count as the one draw they are.
 fn effective_values(values: &[f32], weights: impl IntoIterator<Item = f64>) -> f64 {
-    let mut shares: HashMap<u32, f64> = HashMap::new();
+    let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
     for (value, weight) in values.iter().zip(weights) {
         *shares.entry(value.to_bits()).or_default() += weight;
     }
