@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             eprintln!("step {step}: validation log-likelihood {log_likelihood:.3}");
         }
     };
-    let report = session.run(None, &Default::default(), &mut progress)?.expect("it was not stopped");
+    let report =
+        session.run(None, &Default::default(), &mut progress)?.expect("it was not stopped");
     println!(
         "test log-likelihood {:.3} +- {:.3} (rows) +- {:.3} (log Z) nats a row",
         report.test.log_likelihood, report.test.se_test, report.test.se_log_z

@@ -177,7 +177,9 @@ fn a_prepared_set_is_read_back_and_is_ready_to_be_fitted() {
     assert_eq!(data.standardiser.log_scale(), 0.0);
     assert_eq!(data.hash, prepared.meta.hash);
     let with_columns = config.with_setting("data.read.columns=[\"voltage\"]").unwrap();
-    assert!(zhat_table::prepare(&with_columns).unwrap_err().to_string().contains("data.read.columns"));
+    assert!(
+        zhat_table::prepare(&with_columns).unwrap_err().to_string().contains("data.read.columns")
+    );
 }
 
 #[test]

@@ -22,7 +22,8 @@
 //! ```
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Gradients, Tensor};
+use burn::optim::GradientsParams;
+use burn::tensor::Tensor;
 
 use crate::error::Result;
 use crate::host::to_host;
@@ -143,18 +144,21 @@ pub fn exceedance(z: f64) -> f64 {
 
 /// The gradient of a scalar in all float parameters of a module, in the order of its fields; zero where it has none.
 pub fn gradient<M: Module>(loss: &Tensor<1>, module: &M) -> Vec<f64> {
-    struct Collect<'a>(&'a Gradients, Vec<f64>);
+    flatten(&GradientsParams::from_module(&mut loss.backward(), module), module)
+}
+
+/// A gradient as one vector, as [`gradient`] has it.
+pub fn flatten<M: Module>(gradients: &GradientsParams, module: &M) -> Vec<f64> {
+    struct Collect<'a>(&'a GradientsParams, Vec<f64>);
     impl ModuleVisitor for Collect<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            let value = param.val();
-            match value.grad(self.0) {
+            match self.0.get::<D>(param.id) {
                 Some(gradient) => self.1.extend(to_host(&gradient)),
-                None => self.1.extend(vec![0.0; value.shape().num_elements()]),
+                None => self.1.extend(vec![0.0; param.val().shape().num_elements()]),
             }
         }
     }
-    let gradients = loss.backward();
-    let mut collect = Collect(&gradients, Vec::new());
+    let mut collect = Collect(gradients, Vec::new());
     module.visit(&mut collect);
     collect.1
 }

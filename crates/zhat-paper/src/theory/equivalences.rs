@@ -6,19 +6,21 @@ use std::rc::Rc;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use zhat::Result;
-use zhat::criterion::{BinaryNce, Criterion, FromData, ImportanceSampling};
+use zhat::ar::{Activation, ArEbmConfig, ArStep, ArStepConfig, NetworkSize};
+use zhat::criterion::{BinaryNce, Criterion, FromData, ImportanceSampling, Method};
 use zhat::host::{Place, to_host};
 use zhat::kernel::{Barker, ConditionalImportance, ConditionalSmc, Contrast, State};
 use zhat::model::{DiagonalGaussian, GaussianChain, GaussianChainProposal, WithLogZ};
 use zhat::proposal::{ConditionalProposal, Proposed, RandomWalk, SequentialProposal};
-use zhat::rng::Stream;
+use zhat::rng::{Stream, Streams};
 use zhat::smc::{ResampleWhen, SmcConfig};
-use zhat::testing::{compare, finite_differences, gradient};
+use zhat::testing::{compare, finite_differences, flatten, gradient};
+use zhat::train::{Batch, TrainingStep};
 
 use super::setting::{
     CHAIN, CHAIN_PROPOSAL, Point, STAGES, THETA, attached_chain, attached_model, chain,
-    chain_proposal, data, gradient_at, log_p_tilde, log_q, model, points, proposal, weighted,
-    weights_by_hand,
+    chain_proposal, data, gradient_at, log_p_tilde, log_q, model, place, points, proposal,
+    weighted, weights_by_hand,
 };
 use super::{Claim, Finding};
 
@@ -78,6 +80,12 @@ pub fn claims() -> Vec<Claim> {
             claim: "SMC-RNCE: weighted factors have the gradient of -log p~(x0) + log Z_CSMC (App. B.2)",
             twin: "whole trajectories weighed by the last weights; the density of another proposal",
             check: |rng| smc_rnce_value(|recorder| smc_rnce(recorder), rng),
+        },
+        Claim {
+            id: "ar-step",
+            claim: "The step of the autoregressive EBM has the mean gradient of RNCE and SMC-RNCE on it, and of -log q(x0)",
+            twin: "the data point left out of the sum; no energy; whole trajectories weighed by the last weights",
+            check: |rng| ar_step(ar_settings, rng),
         },
         Claim {
             id: "reversible-q-halves-cd1",
@@ -339,6 +347,58 @@ pub fn smc_rnce_value(
         Some(value) => finding.and(Finding::equality(&to_host(&value), &[by_hand(&CHAIN[..2])])),
         None => finding,
     })
+}
+
+pub fn ar_settings(method: Method) -> ArStepConfig {
+    ArStepConfig { num_negatives: NEGATIVES, ..ArStepConfig::new(method) }
+}
+
+/// The engine's gradient less that of the kernels on the same model, differentiated by Burn, in six random directions.
+///
+/// The draws are independent of each other, so that only the means must agree. RNCE is conditional SMC that never resamples.
+pub fn ar_step(settings: fn(Method) -> ArStepConfig, rng: &mut Stream) -> Result<Finding> {
+    let size = NetworkSize { blocks: 1, width: 8, activation: Activation::Tanh };
+    let shape = ArEbmConfig {
+        proposal: size.clone(),
+        energy: size,
+        context: 4,
+        dropout: 0.0,
+        ..ArEbmConfig::new(3)
+    };
+    let mut model = shape.init(&Device::flex().autodiff(), rng)?;
+    // An energy far from the proposal, so that the weights vary and particles are resampled; and no layer of zeros.
+    let scaled = |weight: Tensor<2>| (weight * 12.0).detach().require_grad();
+    model.energy.last.weight = model.energy.last.weight.map(scaled);
+    for network in [&mut model.proposal, &mut model.energy] {
+        let second = &mut network.blocks[0].second;
+        second.weight = second.weight.clone().map(|weight| (weight + 0.2).detach().require_grad());
+    }
+    let streams = Streams::new(rng.index(1 << 30) as u64);
+    let mut methods = Vec::new();
+    for (method, share) in [(Method::Rnce, 0.0), (Method::SmcRnce, 0.5)] {
+        let config = SmcConfig::new(NEGATIVES + 1)?
+            .with_resample_when(ResampleWhen::EffectiveSampleSizeBelow(share));
+        let kernel = ConditionalSmc::new(model.clone(), NEGATIVES)?.with_config(config)?;
+        methods.push((FromData(kernel), ArStep::new(&settings(method), 1)?));
+    }
+    let mut samples = Vec::new();
+    for step in 0..600 {
+        let batch = Batch::from(place().tensor(rng.normals(64 * 3), [64, 3]));
+        let mut row = Vec::new();
+        for (criterion, engine) in &mut methods {
+            let surrogate = criterion.loss(&model, &batch, rng)?.surrogate;
+            let log_q = (0..3).map(|stage| model.log_prob(stage, batch.x.clone()).mean());
+            let expected = gradient(&log_q.fold(surrogate, |loss, log_q| loss - log_q), &model);
+            let computed = flatten(&engine.gradient(&model, &batch, &streams, step)?.0, &model);
+            let mut directions = Streams::new(1).stream("directions", 0, 0);
+            row.extend((0..6).map(|_| {
+                let pairs = computed.iter().zip(&expected);
+                pairs.map(|(c, e)| (c - e) * directions.normal()).sum::<f64>()
+            }));
+        }
+        samples.push(row);
+    }
+    Ok(Finding::expectation(&samples, &[0.0; 12]))
 }
 
 /// An autoregressive step that is reversible with respect to the model: `x' = mu + rho (x - mu) + sqrt(1 - rho^2) s z`.

@@ -1,8 +1,8 @@
 //! Claims about expectations: what is unbiased, what is not, and by which factor.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 use zhat::Result;
-use zhat::criterion::{Criterion, ImportanceSampling, Persistent};
+use zhat::criterion::{Adapted, Criterion, FromData, ImportanceSampling, Persistent};
 use zhat::evaluate::{
     AnnealedConfig, AnnealingPath, LogZ, bridge_sampling, conditional_importance_sampling,
     conditional_smc, importance_sampling, smc,
@@ -10,10 +10,11 @@ use zhat::evaluate::{
 use zhat::host::to_host;
 use zhat::kernel::{Barker, ConditionalImportance, Contrast, Kernel, Metropolis, State};
 use zhat::model::DiagonalGaussian;
-use zhat::proposal::{ModelItself, Proposal, RandomWalk};
+use zhat::proposal::{Adaptive, ModelItself, Proposal, RandomWalk};
 use zhat::rng::Stream;
 use zhat::smc::SmcConfig;
 use zhat::testing::gradient;
+use zhat::train::OptimiserConfig;
 
 use super::setting::{
     PHI, Point, THETA, attached_model, chain, chain_proposal, data, gradient_at, gradient_of_log_z,
@@ -25,6 +26,8 @@ use super::{Claim, Finding};
 const NUMBER: usize = 400_000;
 /// Candidates beside the data point.
 pub const NEGATIVES: usize = 4;
+/// Batches behind the expectation of a gradient that is differentiated by the library.
+const BATCHES: usize = 400;
 /// Runs of an estimator of `Z`, each of [`RUN`] estimates.
 const RUNS: usize = 2000;
 /// Estimates in a run.
@@ -68,6 +71,12 @@ pub fn claims() -> Vec<Claim> {
             claim: "q = p_theta makes the CNCE gradient 1/2 of the likelihood's (Prop. 5.2)",
             twin: "the acceptance probability of Metropolis; a chain that never moves",
             check: |rng| factor_of_likelihood(&Barker::new(ModelItself, NEGATIVES)?, 0.5, rng),
+        },
+        Claim {
+            id: "adaptive-unbiased",
+            claim: "The adaptive proposal's gradient is that of KL[p_theta || q_phi] when x0 ~ p_theta (Prop. 5.3)",
+            twin: "the data point left out of the sum; no log q in the weights",
+            check: |rng| adaptive_unbiased(|q| Ok(Box::new(adapted(q)?)), rng),
         },
         Claim {
             id: "persistent-gradient-unbiased",
@@ -215,13 +224,44 @@ pub fn factor_of_likelihood(
     Ok(Finding::expectation(&gradients, &of_likelihood.collect::<Vec<f64>>()))
 }
 
+fn adapted(q: DiagonalGaussian) -> Result<impl Criterion<DiagonalGaussian>> {
+    let q = Adaptive::new(q);
+    let kernel = ConditionalImportance::new(q.clone(), NEGATIVES)?;
+    Ok(Adapted::new(FromData(kernel), q, OptimiserConfig::Sgd))
+}
+
+/// The gradient of a proposal that learns, in means and scales, batch by batch.
+pub fn adaptive_unbiased(
+    criterion: fn(DiagonalGaussian) -> Result<Box<dyn Criterion<DiagonalGaussian>>>,
+    rng: &mut Stream,
+) -> Result<Finding> {
+    let device = Device::flex().autodiff();
+    let q = DiagonalGaussian::new(&PHI[..2], &PHI[2..], &device)?;
+    let (mut criterion, model) = (criterion(q.clone())?, attached_model());
+    let samples = (0..BATCHES)
+        .map(|_| {
+            let loss = criterion.loss(&model, &model.sample(128, &place(), rng).into(), rng)?;
+            Ok(gradient(&loss.adaptation.expect("the proposal learns"), &q))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    // -E_p[grad_phi log q_phi(x)]: with d = mu - mu_q, -d / s_q^2 in the means and 1/s_q - (s^2 + d^2) / s_q^3 in the scales.
+    let expected: [f64; 4] = std::array::from_fn(|at| {
+        let (shift, s, s_q) = (THETA[at % 2] - PHI[at % 2], THETA[2 + at % 2], PHI[2 + at % 2]);
+        match at {
+            0 | 1 => -shift / s_q.powi(2),
+            _ => 1.0 / s_q - (s * s + shift * shift) / s_q.powi(3),
+        }
+    });
+    Ok(Finding::expectation(&samples, &expected))
+}
+
 /// The first batch is of the model, where new chains start; the gradient is that of the fourth batch, of other data.
 pub fn persistent_gradient_unbiased(
     criterion: fn() -> Result<Box<dyn Criterion<DiagonalGaussian>>>,
     rng: &mut Stream,
 ) -> Result<Finding> {
     let (batch, model) = (128, attached_model());
-    let samples = (0..RUNS)
+    let samples = (0..BATCHES)
         .map(|_| {
             let mut criterion = criterion()?;
             let mut x0 = model.sample(batch, &place(), rng);
@@ -289,7 +329,7 @@ pub fn bridge_finds_log_z(bridge: fn(&[f64], &[f64]) -> f64, rng: &mut Stream) -
             .map(|x| log_p_tilde(&x, &THETA) - log_q(&x))
             .collect()
     };
-    let samples: Vec<Vec<f64>> = (0..RUNS / 5)
+    let samples: Vec<Vec<f64>> = (0..BATCHES)
         .map(|_| {
             let of_q = log_w(proposal().sample(2000, &place(), rng));
             let of_p = log_w(model().sample(1000, &place(), rng));

@@ -3,7 +3,9 @@
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 use zhat::Result;
-use zhat::criterion::{BinaryNce, FromData, ImportanceSampling, Persistent};
+use zhat::criterion::{
+    Adapted, BinaryNce, Criterion, FromData, ImportanceSampling, Method, Persistent,
+};
 use zhat::evaluate::{bridge_sampling, smc};
 use zhat::host::Place;
 use zhat::kernel::{
@@ -12,11 +14,12 @@ use zhat::kernel::{
 };
 use zhat::model::{DiagonalGaussian, GaussianChain, GaussianChainProposal, UnnormalisedModel};
 use zhat::proposal::{
-    ConditionalProposal, Hamiltonian, Langevin, ModelItself, Path, Proposal, Proposed, RandomWalk,
-    SequentialProposal,
+    Adaptive, ConditionalProposal, Hamiltonian, Langevin, ModelItself, Path, Proposal, Proposed,
+    RandomWalk, SequentialProposal,
 };
 use zhat::rng::{Stream, Streams};
 use zhat::smc::SmcConfig;
+use zhat::train::OptimiserConfig;
 use zhat::weights::Weights;
 
 use super::equivalences::*;
@@ -73,6 +76,15 @@ fn twins() -> Vec<Twin> {
             };
             smc_rnce_value(kernel, rng)
         }),
+        ("ar-step", LEFT_OUT, |rng| ar_step(|_| ar_settings(Method::MlIs), rng)),
+        ("ar-step", "no energy", |rng| ar_step(|_| ar_settings(Method::QOnly), rng)),
+        ("ar-step", "whole trajectories weighed by the last weights", |rng| {
+            let settings = |method| match method {
+                Method::SmcRnce => ar_settings(Method::SmcRnceTrajectory),
+                method => ar_settings(method),
+            };
+            ar_step(settings, rng)
+        }),
         ("reversible-q-halves-cd1", NO_RATIO, |rng| {
             reversible_q_halves_cd1(NoRatio(Reversible { correlation: 0.6 }), rng)
         }),
@@ -94,6 +106,22 @@ fn twins() -> Vec<Twin> {
             factor_of_likelihood(&Metropolis::new(ModelItself, NEGATIVES)?, 0.5, rng)
         }),
         ("cnce-factor", FROZEN, |rng| factor_of_likelihood(&Frozen, 0.5, rng)),
+        ("adaptive-unbiased", LEFT_OUT, |rng| {
+            let twin = |q| -> Result<Box<dyn Criterion<DiagonalGaussian>>> {
+                let q = Adaptive::new(q);
+                let contrast = ImportanceSampling::new(q.clone(), NEGATIVES)?;
+                Ok(Box::new(Adapted::new(FromData(contrast), q, OptimiserConfig::Sgd)))
+            };
+            adaptive_unbiased(twin, rng)
+        }),
+        ("adaptive-unbiased", "no log q in the weights", |rng| {
+            let twin = |q| -> Result<Box<dyn Criterion<DiagonalGaussian>>> {
+                let q = Adaptive::new(q);
+                let kernel = ConditionalImportance::new(NoDensity(q.clone()), NEGATIVES)?;
+                Ok(Box::new(Adapted::new(FromData(kernel), q, OptimiserConfig::Sgd)))
+            };
+            adaptive_unbiased(twin, rng)
+        }),
         ("persistent-gradient-unbiased", FROM_DATA, |rng| {
             persistent_gradient_unbiased(|| Ok(Box::new(FromData(cis()?))), rng)
         }),
@@ -136,45 +164,29 @@ fn twins() -> Vec<Twin> {
         ("mh-accepts-more", "the two exchanged", |rng| {
             mh_accepts_more(&Barker::new(walk()?, 1)?, &Metropolis::new(walk()?, 1)?, rng)
         }),
-        ("cis-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
-        ("cis-invariant", NO_Q, |rng| invariant(Box::new(no_q()?), 1, rng)),
-        ("cis-invariant-3", FROZEN, |rng| invariant(Box::new(Frozen), 3, rng)),
-        ("cis-invariant-3", NO_Q, |rng| invariant(Box::new(no_q()?), 3, rng)),
-        ("cnce-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
-        ("cnce-invariant", DRIFTS, |rng| invariant(Box::new(Barker::new(Drifting, 2)?), 1, rng)),
-        ("cnce-invariant-3", FROZEN, |rng| invariant(Box::new(Frozen), 3, rng)),
-        ("cnce-invariant-3", DRIFTS, |rng| invariant(Box::new(Barker::new(Drifting, 2)?), 3, rng)),
-        ("mh-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
-        ("mh-invariant", DRIFTS, |rng| invariant(Box::new(Metropolis::new(Drifting, 2)?), 1, rng)),
-        ("mh-invariant-3", FROZEN, |rng| invariant(Box::new(Frozen), 3, rng)),
-        ("mh-invariant-3", DRIFTS, |rng| {
-            invariant(Box::new(Metropolis::new(Drifting, 2)?), 3, rng)
+        ("cis-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
+        ("cis-invariant", NO_Q, |rng| invariant(|| Ok(Box::new(no_q()?)), rng)),
+        ("cnce-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
+        ("cnce-invariant", DRIFTS, |rng| {
+            invariant(|| Ok(Box::new(Barker::new(Drifting, 2)?)), rng)
         }),
-        ("mala-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
-        ("mala-invariant", NO_RATIO, |rng| invariant(without_ratio(Langevin::new(0.6)?)?, 1, rng)),
-        ("mala-invariant-3", FROZEN, |rng| invariant(Box::new(Frozen), 3, rng)),
-        ("mala-invariant-3", NO_RATIO, |rng| {
-            invariant(without_ratio(Langevin::new(0.6)?)?, 3, rng)
+        ("mh-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
+        ("mh-invariant", DRIFTS, |rng| {
+            invariant(|| Ok(Box::new(Metropolis::new(Drifting, 2)?)), rng)
         }),
-        ("hmc-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
+        ("mala-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
+        ("mala-invariant", NO_RATIO, |rng| invariant(|| without_ratio(Langevin::new(0.6)?), rng)),
+        ("hmc-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
         ("hmc-invariant", "no kinetic energy", |rng| {
-            invariant(without_ratio(Hamiltonian::new(0.3, 5)?)?, 1, rng)
+            invariant(|| without_ratio(Hamiltonian::new(0.3, 5)?), rng)
         }),
-        ("hmc-invariant-3", FROZEN, |rng| invariant(Box::new(Frozen), 3, rng)),
-        ("hmc-invariant-3", "no kinetic energy", |rng| {
-            invariant(without_ratio(Hamiltonian::new(0.3, 5)?)?, 3, rng)
-        }),
-        ("time-reversal-invariant", FROZEN, |rng| invariant(Box::new(Frozen), 1, rng)),
+        ("time-reversal-invariant", FROZEN, |rng| invariant(|| Ok(Box::new(Frozen)), rng)),
         ("time-reversal-invariant", DRIFTS, |rng| {
-            invariant(Box::new(Barker::new(Path::new(Drifting, 3)?, 2)?), 1, rng)
+            invariant(|| Ok(Box::new(Barker::new(Path::new(Drifting, 3)?, 2)?)), rng)
         }),
-        ("csmc-invariant", FROZEN, |rng| chain_invariant(Box::new(Frozen), 1, rng)),
+        ("csmc-invariant", FROZEN, |rng| csmc_invariant(|| Ok(Box::new(Frozen)), rng)),
         ("csmc-invariant", OTHER_DENSITY, |rng| {
-            chain_invariant(Box::new(ConditionalSmc::new(OtherDensity, 4)?), 1, rng)
-        }),
-        ("csmc-invariant-3", FROZEN, |rng| chain_invariant(Box::new(Frozen), 3, rng)),
-        ("csmc-invariant-3", OTHER_DENSITY, |rng| {
-            chain_invariant(Box::new(ConditionalSmc::new(OtherDensity, 4)?), 3, rng)
+            csmc_invariant(|| Ok(Box::new(ConditionalSmc::new(OtherDensity, 4)?)), rng)
         }),
         ("persistent-invariant", FROZEN, |rng| {
             persistent_invariant(&mut Persistent::new(Frozen, 1)?, rng)
@@ -265,9 +277,9 @@ impl<M: UnnormalisedModel + ?Sized> Contrast<M> for Frozen {
 impl<M: UnnormalisedModel + ?Sized> Kernel<M> for Frozen {}
 
 /// A proposal that forgets its density.
-struct NoDensity(DiagonalGaussian);
+struct NoDensity<Q = DiagonalGaussian>(Q);
 
-impl Proposal for NoDensity {
+impl<Q: Proposal> Proposal for NoDensity<Q> {
     fn sample(&self, number: usize, place: &Place, rng: &mut Stream) -> Tensor<2> {
         self.0.sample(number, place, rng)
     }
