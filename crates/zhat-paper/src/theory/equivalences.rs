@@ -79,7 +79,7 @@ pub fn claims() -> Vec<Claim> {
             id: "smc-rnce-value",
             claim: "SMC-RNCE: weighted factors have the gradient of -log p~(x0) + log Z_CSMC (App. B.2)",
             twin: "whole trajectories weighed by the last weights; the density of another proposal",
-            check: |rng| smc_rnce_value(|recorder| smc_rnce(recorder), rng),
+            check: |rng| smc_rnce_value(smc_rnce, rng),
         },
         Claim {
             id: "ar-step",
