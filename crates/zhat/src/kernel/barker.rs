@@ -45,12 +45,18 @@ where
     }
 
     fn value_on_host(&self, candidates: &Candidates) -> Option<f64> {
-        // log(1 + e^x) = -log(sigma(-x)), without overflow on either side.
-        let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
-        Some(candidates.log_w_tilde.mean_over_rows(|row| {
-            row[1..].iter().map(|log_w| softplus(log_w - row[0])).sum::<f64>()
-                / self.num_negatives as f64
-        }))
+        // log(1 + e^x) = -log(1 - alpha), one logarithm for a row, unless a move is certain to rounding.
+        let (softplus, pairs) =
+            (|x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p(), self.num_negatives as f64);
+        let rows = candidates.weights.rows().zip(candidates.log_w_tilde.rows());
+        let values = rows.map(|(weights, log_w)| {
+            let stays: f64 = weights[1..].iter().map(|weight| 1.0 - pairs * weight).product();
+            match stays > 1e-12 {
+                true => -stays.ln(),
+                false => log_w[1..].iter().map(|log_w_j| softplus(log_w_j - log_w[0])).sum(),
+            }
+        });
+        Some(values.sum::<f64>() / pairs / candidates.x.dims()[0] as f64)
     }
 }
 

@@ -42,7 +42,13 @@ where
     }
 
     fn value_on_host(&self, candidates: &Candidates) -> Option<f64> {
-        Some(candidates.log_w_tilde.mean_over_rows(|row| log_sum_exp(row) - row[0]))
+        // -log w_0, unless the data point has lost all its weight to rounding.
+        let rows = candidates.weights.rows().zip(candidates.log_w_tilde.rows());
+        let values = rows.map(|(weights, log_w)| match weights[0] {
+            0.0 => log_sum_exp(log_w) - log_w[0],
+            weight => -weight.ln(),
+        });
+        Some(values.sum::<f64>() / candidates.x.dims()[0] as f64)
     }
 }
 
