@@ -105,49 +105,44 @@ fn seed(stream: &mut Stream) -> Generator {
 
 dispatch! {
     /// Activation and dropout of one panel, whose rows belong to the generators in turn.
-    pub fn activate_and_drop = activate_and_drop_body(
-        shape: Shape, generators: &mut [Generator], rows_of: &[usize], threshold: u32, scale: f32, values: &mut [f32],
-    )
-}
-
-#[inline(always)]
-fn activate_and_drop_body<const FMA: bool>(
-    shape: Shape,
-    generators: &mut [Generator],
-    rows_of: &[usize],
-    threshold: u32,
-    scale: f32,
-    values: &mut [f32],
-) {
-    let mut rest = values;
-    for (generator, &number) in generators.iter_mut().zip(rows_of) {
-        let rows;
-        (rows, rest) = rest.split_at_mut(number * LANES);
-        let mut state = *generator;
-        match shape {
-            Shape::Relu => {
-                for row in rows.as_chunks_mut::<LANES>().0 {
-                    let bits = next(&mut state);
-                    let factor = factors(&bits, threshold, scale);
-                    for l in 0..LANES {
-                        row[l] = row[l].max(0.0) * factor[l];
+    pub fn activate_and_drop<const FMA: bool>(
+        shape: Shape,
+        generators: &mut [Generator],
+        rows_of: &[usize],
+        threshold: u32,
+        scale: f32,
+        values: &mut [f32],
+    ) {
+        let mut rest = values;
+        for (generator, &number) in generators.iter_mut().zip(rows_of) {
+            let rows;
+            (rows, rest) = rest.split_at_mut(number * LANES);
+            let mut state = *generator;
+            match shape {
+                Shape::Relu => {
+                    for row in rows.as_chunks_mut::<LANES>().0 {
+                        let bits = next(&mut state);
+                        let factor = factors(&bits, threshold, scale);
+                        for l in 0..LANES {
+                            row[l] = row[l].max(0.0) * factor[l];
+                        }
+                    }
+                }
+                Shape::Tanh => {
+                    for row in rows.as_chunks_mut::<LANES>().0 {
+                        let bits = next(&mut state);
+                        let factor = factors(&bits, threshold, scale);
+                        for l in 0..LANES {
+                            // A kept zero becomes a tiny number, so that the backward pass tells it from a dropped one.
+                            let value = tanh::<FMA>(row[l]);
+                            let value = if value == 0.0 { 1e-30 } else { value };
+                            row[l] = value * factor[l];
+                        }
                     }
                 }
             }
-            Shape::Tanh => {
-                for row in rows.as_chunks_mut::<LANES>().0 {
-                    let bits = next(&mut state);
-                    let factor = factors(&bits, threshold, scale);
-                    for l in 0..LANES {
-                        // A kept zero becomes a tiny number, so that the backward pass tells it from a dropped one.
-                        let value = tanh::<FMA>(row[l]);
-                        let value = if value == 0.0 { 1e-30 } else { value };
-                        row[l] = value * factor[l];
-                    }
-                }
-            }
+            *generator = state;
         }
-        *generator = state;
     }
 }
 

@@ -315,18 +315,12 @@ pub(super) fn rows_of(distinct: &[usize], candidates: usize, rows: usize) -> Vec
 
 dispatch! {
     /// `o = sum of the partial sums + bias` and `log p~ = -softplus(o)`.
-    pub fn log_factors = log_factors_body(dots: &[f32], bias: f32, outputs: &mut [f32], log_p: &mut [f32])
-}
-
-#[inline(always)]
-fn log_factors_body<const FMA: bool>(
-    dots: &[f32],
-    bias: f32,
-    outputs: &mut [f32],
-    log_p: &mut [f32],
-) {
-    for ((output, log_p), dots) in outputs.iter_mut().zip(log_p).zip(dots.as_chunks::<LANES>().0) {
-        *output = total(dots) + bias;
-        *log_p = -softplus::<FMA>(*output);
+    pub fn log_factors<const FMA: bool>(
+        dots: &[f32], bias: f32, outputs: &mut [f32], log_p: &mut [f32],
+    ) {
+        for ((output, log_p), dots) in outputs.iter_mut().zip(log_p).zip(dots.as_chunks::<LANES>().0) {
+            *output = total(dots) + bias;
+            *log_p = -softplus::<FMA>(*output);
+        }
     }
 }

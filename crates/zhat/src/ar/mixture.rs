@@ -91,43 +91,32 @@ impl Mixture {
 }
 
 dispatch! {
-    pub fn prepare = prepare_body(mixture: &mut Mixture)
-}
-dispatch! {
-    pub fn log_density = log_density_body(mixture: &Mixture, x: f32, out: &mut f32)
-}
-dispatch! {
-    pub fn add_gradient = add_gradient_body(
-        mixture: &Mixture, x: f32, coefficient: f32, out: &mut [Vec<Lane>; 3],
-    )
-}
-
-#[inline(always)]
-fn prepare_body<const FMA: bool>(mixture: &mut Mixture) {
-    let largest = maximum(&mixture.logits);
-    let mut sum = 0.0;
-    for (weights, logits) in mixture.weights.iter_mut().zip(&mixture.logits) {
-        for l in 0..LANES {
-            weights[l] = exp::<FMA>(logits[l] - largest);
+    pub fn prepare<const FMA: bool>(mixture: &mut Mixture) {
+        let largest = maximum(&mixture.logits);
+        let mut sum = 0.0;
+        for (weights, logits) in mixture.weights.iter_mut().zip(&mixture.logits) {
+            for l in 0..LANES {
+                weights[l] = exp::<FMA>(logits[l] - largest);
+            }
+            sum += total(weights);
         }
-        sum += total(weights);
-    }
-    let (inverse, log_sum) = (1.0 / sum, largest + ln::<FMA>(sum));
-    for weights in &mut mixture.weights {
-        for weight in weights {
-            *weight *= inverse;
+        let (inverse, log_sum) = (1.0 / sum, largest + ln::<FMA>(sum));
+        for weights in &mut mixture.weights {
+            for weight in weights {
+                *weight *= inverse;
+            }
         }
-    }
-    let minimum = mixture.minimum_scale;
-    for (scales, raw) in mixture.scales.iter_mut().zip(&mixture.raw_scales) {
-        for l in 0..LANES {
-            scales[l] = softplus::<FMA>(raw[l]) + minimum;
+        let minimum = mixture.minimum_scale;
+        for (scales, raw) in mixture.scales.iter_mut().zip(&mixture.raw_scales) {
+            for l in 0..LANES {
+                scales[l] = softplus::<FMA>(raw[l]) + minimum;
+            }
         }
-    }
-    let blocks = mixture.heights.iter_mut().zip(&mixture.scales).zip(&mixture.logits);
-    for ((heights, scales), logits) in blocks {
-        for l in 0..LANES {
-            heights[l] = logits[l] - log_sum - ln::<FMA>(scales[l]);
+        let blocks = mixture.heights.iter_mut().zip(&mixture.scales).zip(&mixture.logits);
+        for ((heights, scales), logits) in blocks {
+            for l in 0..LANES {
+                heights[l] = logits[l] - log_sum - ln::<FMA>(scales[l]);
+            }
         }
     }
 }
@@ -163,32 +152,31 @@ fn log_sum_terms<const FMA: bool>(mixture: &Mixture, x: f32) -> f32 {
     largest + ln::<FMA>(sum)
 }
 
-#[inline(always)]
-fn log_density_body<const FMA: bool>(mixture: &Mixture, x: f32, out: &mut f32) {
-    *out = log_sum_terms::<FMA>(mixture, x) - HALF_LOG_2_PI;
+dispatch! {
+    pub fn log_density<const FMA: bool>(mixture: &Mixture, x: f32, out: &mut f32) {
+        *out = log_sum_terms::<FMA>(mixture, x) - HALF_LOG_2_PI;
+    }
 }
 
-#[inline(always)]
-fn add_gradient_body<const FMA: bool>(
-    mixture: &Mixture,
-    x: f32,
-    coefficient: f32,
-    out: &mut [Vec<Lane>; 3],
-) {
-    let log_sum = log_sum_terms::<FMA>(mixture, x);
-    for block in 0..mixture.logits.len() {
-        let (values, z) = terms::<FMA>(mixture, block, x);
-        let mut parts = [[0.0; LANES]; 3];
-        for l in 0..LANES {
-            let responsibility = exp::<FMA>(values[l] - log_sum);
-            let scale = mixture.scales[block][l];
-            parts[0][l] = coefficient * (responsibility - mixture.weights[block][l]);
-            parts[1][l] = coefficient * responsibility * z[l] / scale;
-            let slope = sigmoid::<FMA>(mixture.raw_scales[block][l]);
-            parts[2][l] = coefficient * responsibility * (z[l] * z[l] - 1.0) / scale * slope;
-        }
-        for (out, part) in out.iter_mut().zip(parts) {
-            out.push(part);
+dispatch! {
+    pub fn add_gradient<const FMA: bool>(
+        mixture: &Mixture, x: f32, coefficient: f32, out: &mut [Vec<Lane>; 3],
+    ) {
+        let log_sum = log_sum_terms::<FMA>(mixture, x);
+        for block in 0..mixture.logits.len() {
+            let (values, z) = terms::<FMA>(mixture, block, x);
+            let mut parts = [[0.0; LANES]; 3];
+            for l in 0..LANES {
+                let responsibility = exp::<FMA>(values[l] - log_sum);
+                let scale = mixture.scales[block][l];
+                parts[0][l] = coefficient * (responsibility - mixture.weights[block][l]);
+                parts[1][l] = coefficient * responsibility * z[l] / scale;
+                let slope = sigmoid::<FMA>(mixture.raw_scales[block][l]);
+                parts[2][l] = coefficient * responsibility * (z[l] * z[l] - 1.0) / scale * slope;
+            }
+            for (out, part) in out.iter_mut().zip(parts) {
+                out.push(part);
+            }
         }
     }
 }

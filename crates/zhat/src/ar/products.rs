@@ -20,40 +20,23 @@ pub enum Start<'a> {
 
 dispatch! {
     /// One panel of a product: `out[i] = start + sum_k left[i, k] right[k]`.
-    pub fn multiply_panel = multiply_panel_body(
+    pub fn multiply_panel<const FMA: bool>(
         left: &[f32], rows: usize, right: &[f32], depth: usize, start: Start, out: &mut [f32],
-    )
-}
-
-dispatch! {
-    /// `out[i] += sum_r left[r, i] right[r]` for the first `columns` of the 16 columns of a left panel.
-    pub fn multiply_transposed = multiply_transposed_body(
-        left: &[f32], right: &[f32], columns: usize, out: &mut [f32],
-    )
-}
-
-#[inline(always)]
-fn multiply_panel_body<const FMA: bool>(
-    left: &[f32],
-    rows: usize,
-    right: &[f32],
-    depth: usize,
-    start: Start,
-    out: &mut [f32],
-) {
-    // 6 x 16 values are 12 of the 16 AVX2 registers, and 12 sums in flight hide the latency of the multiply-adds.
-    let mut row = 0;
-    while row + 6 <= rows {
-        rows_times_panel::<6, FMA>(left, rows, row, right, depth, start, out);
-        row += 6;
-    }
-    match rows - row {
-        5 => rows_times_panel::<5, FMA>(left, rows, row, right, depth, start, out),
-        4 => rows_times_panel::<4, FMA>(left, rows, row, right, depth, start, out),
-        3 => rows_times_panel::<3, FMA>(left, rows, row, right, depth, start, out),
-        2 => rows_times_panel::<2, FMA>(left, rows, row, right, depth, start, out),
-        1 => rows_times_panel::<1, FMA>(left, rows, row, right, depth, start, out),
-        _ => {}
+    ) {
+        // 6 x 16 values are 12 of the 16 AVX2 registers, and 12 sums in flight hide the latency of the multiply-adds.
+        let mut row = 0;
+        while row + 6 <= rows {
+            rows_times_panel::<6, FMA>(left, rows, row, right, depth, start, out);
+            row += 6;
+        }
+        match rows - row {
+            5 => rows_times_panel::<5, FMA>(left, rows, row, right, depth, start, out),
+            4 => rows_times_panel::<4, FMA>(left, rows, row, right, depth, start, out),
+            3 => rows_times_panel::<3, FMA>(left, rows, row, right, depth, start, out),
+            2 => rows_times_panel::<2, FMA>(left, rows, row, right, depth, start, out),
+            1 => rows_times_panel::<1, FMA>(left, rows, row, right, depth, start, out),
+            _ => {}
+        }
     }
 }
 
@@ -110,27 +93,26 @@ fn rows_times_panel<const R: usize, const FMA: bool>(
     *out = sums;
 }
 
-#[inline(always)]
-fn multiply_transposed_body<const FMA: bool>(
-    left: &[f32],
-    right: &[f32],
-    columns: usize,
-    out: &mut [f32],
-) {
-    if columns == LANES {
-        columns_times_panel::<6, FMA>(left, right, 0, out);
-        columns_times_panel::<5, FMA>(left, right, 6, out);
-        columns_times_panel::<5, FMA>(left, right, 11, out);
-        return;
-    }
-    let mut column = 0;
-    while column + 4 <= columns {
-        columns_times_panel::<4, FMA>(left, right, column, out);
-        column += 4;
-    }
-    while column < columns {
-        columns_times_panel::<1, FMA>(left, right, column, out);
-        column += 1;
+dispatch! {
+    /// `out[i] += sum_r left[r, i] right[r]` for the first `columns` of the 16 columns of a left panel.
+    pub fn multiply_transposed<const FMA: bool>(
+        left: &[f32], right: &[f32], columns: usize, out: &mut [f32],
+    ) {
+        if columns == LANES {
+            columns_times_panel::<6, FMA>(left, right, 0, out);
+            columns_times_panel::<5, FMA>(left, right, 6, out);
+            columns_times_panel::<5, FMA>(left, right, 11, out);
+            return;
+        }
+        let mut column = 0;
+        while column + 4 <= columns {
+            columns_times_panel::<4, FMA>(left, right, column, out);
+            column += 4;
+        }
+        while column < columns {
+            columns_times_panel::<1, FMA>(left, right, column, out);
+            column += 1;
+        }
     }
 }
 

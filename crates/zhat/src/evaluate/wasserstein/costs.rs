@@ -91,71 +91,47 @@ impl Costs {
 
 dispatch! {
     /// Costs of a row to the points of all panels.
-    pub fn scan_row = scan_row_body(
-        point: &[f32],
-        panels: &[f32],
-        prices: &[f64],
-        costs: &mut [f32],
-        minima: &mut [f64],
-    )
-}
-
-#[inline(always)]
-fn scan_row_body<const FMA: bool>(
-    point: &[f32],
-    panels: &[f32],
-    prices: &[f64],
-    costs: &mut [f32],
-    minima: &mut [f64],
-) {
-    let panels = panels.chunks_exact(WIDTH * point.len()).zip(prices.as_chunks::<WIDTH>().0);
-    let outputs = costs.chunks_exact_mut(WIDTH).zip(minima);
-    for ((panel, prices), (costs, minimum)) in panels.zip(outputs) {
-        let mut total = [0.0; WIDTH];
-        for (point, panel) in point.chunks(RUN).zip(panel.chunks(RUN * WIDTH)) {
-            let mut sum = [0.0; WIDTH];
-            for (&value, others) in point.iter().zip(panel.chunks_exact(WIDTH)) {
-                for (sum, other) in sum.iter_mut().zip(others) {
-                    let difference = value - other;
-                    *sum = multiply_add::<FMA>(difference, difference, *sum);
+    pub fn scan_row<const FMA: bool>(
+        point: &[f32], panels: &[f32], prices: &[f64], costs: &mut [f32], minima: &mut [f64],
+    ) {
+        let panels = panels.chunks_exact(WIDTH * point.len()).zip(prices.as_chunks::<WIDTH>().0);
+        let outputs = costs.chunks_exact_mut(WIDTH).zip(minima);
+        for ((panel, prices), (costs, minimum)) in panels.zip(outputs) {
+            let mut total = [0.0; WIDTH];
+            for (point, panel) in point.chunks(RUN).zip(panel.chunks(RUN * WIDTH)) {
+                let mut sum = [0.0; WIDTH];
+                for (&value, others) in point.iter().zip(panel.chunks_exact(WIDTH)) {
+                    for (sum, other) in sum.iter_mut().zip(others) {
+                        let difference = value - other;
+                        *sum = multiply_add::<FMA>(difference, difference, *sum);
+                    }
                 }
+                total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
             }
-            total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
+            costs.copy_from_slice(&total);
+            *minimum = smallest(&total, prices);
         }
-        costs.copy_from_slice(&total);
-        *minimum = smallest(&total, prices);
     }
 }
 
 dispatch! {
     /// The smallest `cost + price` of a row.
-    pub fn lowest_of_row = lowest_of_row_body(
-        point: &[f32],
-        panels: &[f32],
-        prices: &[f64],
-        lowest: &mut f64,
-    )
-}
-
-#[inline(always)]
-fn lowest_of_row_body<const _FMA: bool>(
-    point: &[f32],
-    panels: &[f32],
-    prices: &[f64],
-    lowest: &mut f64,
-) {
-    *lowest = f64::INFINITY;
-    for (panel, prices) in
-        panels.chunks_exact(WIDTH * point.len()).zip(prices.as_chunks::<WIDTH>().0)
-    {
-        let mut total = [0.0; WIDTH];
-        for (&value, others) in point.iter().zip(panel.chunks_exact(WIDTH)) {
-            for (total, &other) in total.iter_mut().zip(others) {
-                let difference = f64::from(value) - f64::from(other);
-                *total += difference * difference;
+    pub fn lowest_of_row<const _FMA: bool>(
+        point: &[f32], panels: &[f32], prices: &[f64], lowest: &mut f64,
+    ) {
+        *lowest = f64::INFINITY;
+        for (panel, prices) in
+            panels.chunks_exact(WIDTH * point.len()).zip(prices.as_chunks::<WIDTH>().0)
+        {
+            let mut total = [0.0; WIDTH];
+            for (&value, others) in point.iter().zip(panel.chunks_exact(WIDTH)) {
+                for (total, &other) in total.iter_mut().zip(others) {
+                    let difference = f64::from(value) - f64::from(other);
+                    *total += difference * difference;
+                }
             }
+            *lowest = lowest.min(smallest(&total, prices));
         }
-        *lowest = lowest.min(smallest(&total, prices));
     }
 }
 
