@@ -151,7 +151,10 @@ fn a_run_that_diverges_is_rolled_back_and_leaves_no_model_that_is_not_a_number()
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("with the learning rate times 0.5"), "{text}");
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("given up after going back 5 times") && text.contains("learning-rate"), "{text}");
+    assert!(
+        text.contains("given up after going back 5 times") && text.contains("learning-rate"),
+        "{text}"
+    );
     assert!(!out.join("model.safetensors").exists());
 }
 

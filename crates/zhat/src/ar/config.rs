@@ -3,7 +3,6 @@
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use super::elementwise::Shape;
 use super::model::ArEbm;
 use super::network::ResidualNetConfig;
 use crate::error::{Error, Result};
@@ -18,15 +17,6 @@ pub enum Activation {
     Relu,
     /// `tanh(x)`
     Tanh,
-}
-
-impl Activation {
-    pub(crate) fn shape(self) -> Shape {
-        match self {
-            Activation::Relu => Shape::Relu,
-            Activation::Tanh => Shape::Tanh,
-        }
-    }
 }
 
 /// Size of one residual network.

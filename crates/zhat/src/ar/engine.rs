@@ -268,7 +268,7 @@ fn trunk(size: &NetworkSize, net: &ResidualNet) -> Trunk {
     };
     let blocks =
         net.blocks.iter().map(|block| [layer(&block.first), layer(&block.second)]).collect();
-    Trunk { shape: size.activation.shape(), blocks }
+    Trunk { activation: size.activation, blocks }
 }
 
 fn values<const D: usize>(param: &Param<Tensor<D>>) -> Vec<f32> {

@@ -5,10 +5,10 @@ use super::dropout::Masks;
 use super::elementwise;
 use super::engine::Engine;
 use super::mixture::{Mixture, total};
-use super::panels::{LANES, Panels};
+use super::panels::{Panels, STRIP};
 use super::products::Start;
 use super::simd::{dispatch, softplus};
-use super::trunk::{Tape, lane};
+use super::trunk::{Tape, strip};
 use crate::rng::Stream;
 
 /// What the forward pass of one stage computed; enough to go back.
@@ -167,7 +167,7 @@ impl Forward {
         // At stage 0 all rows have the empty prefix; the trunk repeats the one row where dropout makes them differ.
         self.h.reshape(pass.prefix.rows(), engine.config.proposal.width);
         for panel in 0..self.h.num_panels() {
-            let start = Start::Bias(lane(&proposal.stage_bias[stage], panel));
+            let start = Start::Bias(strip(&proposal.stage_bias[stage], panel));
             Panels::multiply_panel(
                 &pass.prefix,
                 &proposal.first,
@@ -189,7 +189,7 @@ impl Forward {
     pub fn draw(&mut self, engine: &Engine, stage: usize, streams: &mut [Stream], pass: &mut Pass) {
         let config = &engine.config;
         let mut mixture = Mixture::new(config.mixture_components, config.minimum_scale as f32);
-        let mut raw = vec![0.0; pass.mixture_raw.num_panels() * LANES];
+        let mut raw = vec![0.0; pass.mixture_raw.num_panels() * STRIP];
         let mut current = None;
         pass.x.clear();
         pass.log_q.clear();
@@ -230,9 +230,9 @@ impl Forward {
         }
         let output = pass.energy_tape.output();
         self.dots.clear();
-        self.dots.resize(rows * LANES, 0.0);
+        self.dots.resize(rows * STRIP, 0.0);
         for panel in 0..output.num_panels() {
-            elementwise::add_dot(output.panel(panel), lane(&energy.last, panel), &mut self.dots);
+            elementwise::add_dot(output.panel(panel), strip(&energy.last, panel), &mut self.dots);
         }
         pass.energy_output.resize(rows, 0.0);
         pass.log_p.resize(rows, 0.0);
@@ -247,7 +247,7 @@ impl Forward {
             if pass.sharing.is_empty() { &mut pass.energy_input } else { &mut self.context };
         context.reshape(output.rows(), engine.config.context + 1);
         for panel in 0..proposal.context.weight.num_panels() {
-            let start = Start::Bias(lane(&proposal.context.bias, panel));
+            let start = Start::Bias(strip(&proposal.context.bias, panel));
             let depth = proposal.context.weight.rows();
             Panels::multiply_panel(
                 output,
@@ -318,7 +318,7 @@ dispatch! {
     pub fn log_factors<const FMA: bool>(
         dots: &[f32], bias: f32, outputs: &mut [f32], log_p: &mut [f32],
     ) {
-        for ((output, log_p), dots) in outputs.iter_mut().zip(log_p).zip(dots.as_chunks::<LANES>().0) {
+        for ((output, log_p), dots) in outputs.iter_mut().zip(log_p).zip(dots.as_chunks::<STRIP>().0) {
             *output = total(dots) + bias;
             *log_p = -softplus::<FMA>(*output);
         }

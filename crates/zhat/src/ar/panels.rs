@@ -3,7 +3,10 @@
 use super::products::{self, Start};
 
 /// Columns of a panel: two AVX2 registers, one AVX-512 register, four NEON registers.
-pub const LANES: usize = 16;
+pub const STRIP: usize = 16;
+
+/// The values of a row in a panel, or of a bias.
+pub type Strip = [f32; STRIP];
 
 /// A `[rows, columns]` matrix, stored panel by panel: the 16 values of a row in a panel are adjacent, the rows of a
 /// panel follow each other.
@@ -21,7 +24,7 @@ pub struct Panels {
 impl Panels {
     /// A matrix of zeros.
     pub fn zeros(rows: usize, columns: usize) -> Self {
-        Self { rows, columns, data: vec![0.0; rows * columns.next_multiple_of(LANES)] }
+        Self { rows, columns, data: vec![0.0; rows * columns.next_multiple_of(STRIP)] }
     }
 
     /// From values in row-major order with `stride` values from row to row.
@@ -74,7 +77,7 @@ impl Panels {
 
     /// Number of panels.
     pub fn num_panels(&self) -> usize {
-        self.columns.div_ceil(LANES)
+        self.columns.div_ceil(STRIP)
     }
 
     /// One value.
@@ -90,12 +93,12 @@ impl Panels {
 
     /// A panel: `rows` times 16 values.
     pub fn panel(&self, panel: usize) -> &[f32] {
-        &self.data[panel * self.rows * LANES..][..self.rows * LANES]
+        &self.data[panel * self.rows * STRIP..][..self.rows * STRIP]
     }
 
     /// A panel to write to.
     pub fn panel_mut(&mut self, panel: usize) -> &mut [f32] {
-        &mut self.data[panel * self.rows * LANES..][..self.rows * LANES]
+        &mut self.data[panel * self.rows * STRIP..][..self.rows * STRIP]
     }
 
     /// All values, panel by panel, with the padding.
@@ -111,8 +114,8 @@ impl Panels {
 
     /// Copies a row, padding included, to `values`.
     pub fn read_row(&self, row: usize, values: &mut [f32]) {
-        for (panel, values) in values.chunks_exact_mut(LANES).take(self.num_panels()).enumerate() {
-            values.copy_from_slice(&self.panel(panel)[row * LANES..][..LANES]);
+        for (panel, values) in values.chunks_exact_mut(STRIP).take(self.num_panels()).enumerate() {
+            values.copy_from_slice(&self.panel(panel)[row * STRIP..][..STRIP]);
         }
     }
 
@@ -121,8 +124,8 @@ impl Panels {
         self.reshape(rows.len(), from.columns);
         for panel in 0..from.num_panels() {
             let source = from.panel(panel);
-            for (to, &row) in self.panel_mut(panel).chunks_exact_mut(LANES).zip(rows) {
-                to.copy_from_slice(&source[row * LANES..][..LANES]);
+            for (to, &row) in self.panel_mut(panel).chunks_exact_mut(STRIP).zip(rows) {
+                to.copy_from_slice(&source[row * STRIP..][..STRIP]);
             }
         }
     }
@@ -131,8 +134,8 @@ impl Panels {
     pub fn scatter_add(&mut self, from: &Panels, rows: &[usize]) {
         for panel in 0..from.num_panels() {
             let target = self.panel_mut(panel);
-            for (from, &row) in from.panel(panel).chunks_exact(LANES).zip(rows) {
-                for (to, from) in target[row * LANES..][..LANES].iter_mut().zip(from) {
+            for (from, &row) in from.panel(panel).chunks_exact(STRIP).zip(rows) {
+                for (to, from) in target[row * STRIP..][..STRIP].iter_mut().zip(from) {
                     *to += from;
                 }
             }
@@ -152,7 +155,7 @@ impl Panels {
         start: Start,
         out: &mut [f32],
     ) {
-        assert!(depth <= left.columns && depth <= right.rows && out.len() == left.rows * LANES);
+        assert!(depth <= left.columns && depth <= right.rows && out.len() == left.rows * STRIP);
         products::multiply_panel(&left.data, left.rows, right.panel(panel), depth, start, out);
     }
 
@@ -167,12 +170,12 @@ impl Panels {
         for panel in 0..right.num_panels() {
             let right = right.panel(panel);
             let out = self.panel_mut(panel);
-            for (block, out) in out.chunks_mut(LANES * LANES).enumerate() {
-                let first = block * LANES;
+            for (block, out) in out.chunks_mut(STRIP * STRIP).enumerate() {
+                let first = block * STRIP;
                 if first >= columns {
                     break;
                 }
-                let wanted = LANES.min(columns - first);
+                let wanted = STRIP.min(columns - first);
                 products::multiply_transposed(left.panel(block), right, wanted, out);
             }
         }
@@ -180,12 +183,12 @@ impl Panels {
 
     /// Number of values, with the padding.
     fn len(&self) -> usize {
-        self.rows * self.columns.next_multiple_of(LANES)
+        self.rows * self.columns.next_multiple_of(STRIP)
     }
 
     fn index(&self, row: usize, column: usize) -> usize {
-        debug_assert!(row < self.rows && column < self.columns.next_multiple_of(LANES));
-        ((column / LANES) * self.rows + row) * LANES + column % LANES
+        debug_assert!(row < self.rows && column < self.columns.next_multiple_of(STRIP));
+        ((column / STRIP) * self.rows + row) * STRIP + column % STRIP
     }
 }
 
@@ -207,12 +210,12 @@ mod tests {
             let (a, b) = (random(rows, inner, 1), random(inner, outputs, 2));
             let left = Panels::from_rows(&a, inner, rows, inner);
             let right = Panels::from_rows(&b, outputs, inner, outputs);
-            let bias: Vec<f32> = random(1, right.num_panels() * LANES, 3);
+            let bias: Vec<f32> = random(1, right.num_panels() * STRIP, 3);
             let mut out = random(rows, outputs, 4);
             let before = out.clone();
             let mut product = Panels::from_rows(&out, outputs, rows, outputs);
             for panel in 0..right.num_panels() {
-                let bias = bias[panel * LANES..][..LANES].try_into().unwrap();
+                let bias = bias[panel * STRIP..][..STRIP].try_into().unwrap();
                 Panels::multiply_panel(
                     &left,
                     &right,

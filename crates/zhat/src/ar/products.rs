@@ -2,18 +2,16 @@
 //!
 //! The order of the sums does not depend on the rows around a row, so tiles of any size give the same products.
 
-use super::panels::LANES;
+use super::panels::{STRIP, Strip};
 use super::simd::{dispatch, multiply_add};
-
-type Lane = [f32; LANES];
 
 /// What a product starts from.
 #[derive(Debug, Clone, Copy)]
 pub enum Start<'a> {
     /// The bias of each column.
-    Bias(&'a [f32; LANES]),
+    Bias(&'a Strip),
     /// What is there, plus the bias of each column.
-    Add(&'a [f32; LANES]),
+    Add(&'a Strip),
     /// Nothing.
     Zero,
 }
@@ -50,10 +48,10 @@ fn rows_times_panel<const R: usize, const FMA: bool>(
     start: Start,
     out: &mut [f32],
 ) {
-    let out: &mut [Lane; R] = out.as_chunks_mut().0[row..row + R].as_mut_array().expect("R rows");
+    let out: &mut [Strip; R] = out.as_chunks_mut().0[row..row + R].as_mut_array().expect("R rows");
     let mut sums = match start {
         Start::Bias(bias) => [*bias; R],
-        Start::Zero => [[0.0; LANES]; R],
+        Start::Zero => [[0.0; STRIP]; R],
         Start::Add(bias) => {
             let mut sums = *out;
             for sum in &mut sums {
@@ -64,18 +62,18 @@ fn rows_times_panel<const R: usize, const FMA: bool>(
             sums
         }
     };
-    let right = &right.as_chunks::<LANES>().0[..depth];
-    let (blocks, rest) = right.as_chunks::<LANES>();
+    let right = &right.as_chunks::<STRIP>().0[..depth];
+    let (blocks, rest) = right.as_chunks::<STRIP>();
     // The rows' values in each panel of the left factor, which lie next to each other.
     let mut left = left
-        .as_chunks::<LANES>()
+        .as_chunks::<STRIP>()
         .0
         .chunks_exact(rows)
-        .map(|panel| -> &[Lane; R] { panel[row..row + R].as_array().expect("R rows") });
+        .map(|panel| -> &[Strip; R] { panel[row..row + R].as_array().expect("R rows") });
     for (block, left) in blocks.iter().zip(&mut left) {
-        for k in 0..LANES {
+        for k in 0..STRIP {
             for r in 0..R {
-                for l in 0..LANES {
+                for l in 0..STRIP {
                     sums[r][l] = multiply_add::<FMA>(left[r][k], block[k][l], sums[r][l]);
                 }
             }
@@ -84,7 +82,7 @@ fn rows_times_panel<const R: usize, const FMA: bool>(
     if let (false, Some(left)) = (rest.is_empty(), left.next()) {
         for (k, right) in rest.iter().enumerate() {
             for r in 0..R {
-                for l in 0..LANES {
+                for l in 0..STRIP {
                     sums[r][l] = multiply_add::<FMA>(left[r][k], right[l], sums[r][l]);
                 }
             }
@@ -98,7 +96,7 @@ dispatch! {
     pub fn multiply_transposed<const FMA: bool>(
         left: &[f32], right: &[f32], columns: usize, out: &mut [f32],
     ) {
-        if columns == LANES {
+        if columns == STRIP {
             columns_times_panel::<6, FMA>(left, right, 0, out);
             columns_times_panel::<5, FMA>(left, right, 6, out);
             columns_times_panel::<5, FMA>(left, right, 11, out);
@@ -123,15 +121,15 @@ fn columns_times_panel<const R: usize, const FMA: bool>(
     column: usize,
     out: &mut [f32],
 ) {
-    let mut sums = [[0.0; LANES]; R];
-    for (left, right) in left.as_chunks::<LANES>().0.iter().zip(right.as_chunks::<LANES>().0) {
+    let mut sums = [[0.0; STRIP]; R];
+    for (left, right) in left.as_chunks::<STRIP>().0.iter().zip(right.as_chunks::<STRIP>().0) {
         for r in 0..R {
-            for l in 0..LANES {
+            for l in 0..STRIP {
                 sums[r][l] = multiply_add::<FMA>(left[column + r], right[l], sums[r][l]);
             }
         }
     }
-    for (out, sums) in out.as_chunks_mut::<LANES>().0[column..].iter_mut().zip(sums) {
+    for (out, sums) in out.as_chunks_mut::<STRIP>().0[column..].iter_mut().zip(sums) {
         for (out, sum) in out.iter_mut().zip(sums) {
             *out += sum;
         }

@@ -6,7 +6,7 @@ use super::dropout::{Dropout, Masks};
 use super::engine::{Engine, EngineGradient};
 use super::forward::{Forward, Pass};
 use super::mixture::Mixture;
-use super::panels::{LANES, Panels};
+use super::panels::{Panels, STRIP};
 use super::trunk::{Scratch, add_column_sums};
 use super::{elementwise, simd};
 use crate::criterion::Method;
@@ -204,11 +204,11 @@ impl Plan<'_> {
         let (last_bias, last) = gradient.energy_last.split_last_mut().expect("a bias");
         *last_bias += outer.iter().sum::<f32>();
         for panel in 0..output.num_panels() {
-            let range = panel * LANES..(panel + 1) * LANES;
+            let range = panel * STRIP..(panel + 1) * STRIP;
             let (weights, sums) = (&energy.last[range.clone()], &mut last[range]);
             let out = energy_gradient.panel_mut(panel);
             elementwise::outer_derivative(
-                energy.trunk.shape,
+                energy.trunk.activation,
                 &outer,
                 weights,
                 output.panel(panel),
@@ -245,7 +245,7 @@ impl Plan<'_> {
         let pass = &mut workspace.passes[stage];
         let outputs = 3 * config.mixture_components;
         let mut mixture = Mixture::new(config.mixture_components, config.minimum_scale as f32);
-        let mut raw = vec![0.0; outputs.next_multiple_of(LANES)];
+        let mut raw = vec![0.0; outputs.next_multiple_of(STRIP)];
         let mut values: Vec<f32> = Vec::new();
         pass.mixture_rows.clear();
         for (row, coefficient) in coefficients.iter().enumerate().filter(|(_, c)| c.log_q != 0.0) {

@@ -3,9 +3,10 @@
 //! A block is `h + W_b drop(act(W_a act(h) + b_a)) + b_b`. Each panel of a product is activated, dropped or added while
 //! it is still in the first-level cache; what the backward pass needs is kept in a [`Tape`].
 
+use super::config::Activation;
 use super::dropout::{Dropout, Masks};
-use super::elementwise::{self, Shape};
-use super::panels::{LANES, Panels};
+use super::elementwise;
+use super::panels::{Panels, STRIP, Strip};
 use super::products::Start;
 
 /// A linear layer, ready for products in both directions.
@@ -50,7 +51,7 @@ impl Layer {
     pub fn forward(&self, input: &Panels, out: &mut Panels) {
         out.reshape(input.rows(), self.weight.columns());
         for panel in 0..out.num_panels() {
-            let start = Start::Bias(lane(&self.bias, panel));
+            let start = Start::Bias(strip(&self.bias, panel));
             Panels::multiply_panel(
                 input,
                 &self.weight,
@@ -92,7 +93,7 @@ impl LayerGradient {
 
 /// Adds the column sums of a matrix to `sums`.
 pub fn add_column_sums(values: &Panels, sums: &mut [f32]) {
-    for (panel, sums) in sums.chunks_exact_mut(LANES).enumerate() {
+    for (panel, sums) in sums.chunks_exact_mut(STRIP).enumerate() {
         elementwise::add_column_sums(values.panel(panel), sums);
     }
 }
@@ -100,20 +101,20 @@ pub fn add_column_sums(values: &Panels, sums: &mut [f32]) {
 /// A bias, padded to whole panels with zeros.
 pub fn padded(values: &[f32]) -> Vec<f32> {
     let mut values = values.to_vec();
-    values.resize(values.len().next_multiple_of(LANES), 0.0);
+    values.resize(values.len().next_multiple_of(STRIP), 0.0);
     values
 }
 
 /// The 16 values of a padded bias that belong to a panel.
-pub fn lane(values: &[f32], panel: usize) -> &[f32; LANES] {
-    values[panel * LANES..][..LANES].as_array().expect("16 values")
+pub fn strip(values: &[f32], panel: usize) -> &Strip {
+    values[panel * STRIP..][..STRIP].as_array().expect("16 values")
 }
 
 /// Residual blocks of one width.
 #[derive(Debug, Clone)]
 pub struct Trunk {
-    /// The activation.
-    pub shape: Shape,
+    /// Before each layer and after the last block.
+    pub activation: Activation,
     /// The two layers of each block.
     pub blocks: Vec<[Layer; 2]>,
 }
@@ -158,7 +159,7 @@ impl Trunk {
         if self.blocks.is_empty() {
             broadcast(h, rows);
         }
-        activate(self.shape, h, &mut tape.activations[0]);
+        activate(self.activation, h, &mut tape.activations[0]);
         for (index, layers) in self.blocks.iter().enumerate() {
             let (before, after) = tape.activations.split_at_mut(index + 1);
             self.block(
@@ -177,7 +178,7 @@ impl Trunk {
     pub fn evaluate(&self, h: &mut Panels, tape: &mut Tape) {
         tape.activations.resize_with(1, Panels::default);
         tape.hidden.resize_with(1, Panels::default);
-        activate(self.shape, h, &mut tape.activations[0]);
+        activate(self.activation, h, &mut tape.activations[0]);
         let mut output = std::mem::take(&mut tape.activations[0]);
         for layers in &self.blocks {
             let rows = h.rows();
@@ -206,9 +207,9 @@ impl Trunk {
         if let Some(masks) = masks {
             masks.next_layer();
         }
-        let mut shared = [0.0; LANES];
+        let mut shared = [0.0; STRIP];
         for panel in 0..hidden.num_panels() {
-            let start = Start::Bias(lane(&first.bias, panel));
+            let start = Start::Bias(strip(&first.bias, panel));
             let out = hidden.panel_mut(panel);
             if input.rows() == rows {
                 Panels::multiply_panel(input, &first.weight, width, panel, start, out);
@@ -217,16 +218,16 @@ impl Trunk {
                 out.as_chunks_mut().0.fill(shared);
             }
             match masks {
-                Some(masks) => masks.activate(self.shape, out),
-                None => elementwise::activate_in_place(self.shape, out),
+                Some(masks) => masks.activate(self.activation, out),
+                None => elementwise::activate_in_place(self.activation, out),
             }
         }
         broadcast(h, rows);
         output.reshape(rows, width);
         for panel in 0..hidden.num_panels() {
-            let start = Start::Add(lane(&second.bias, panel));
+            let start = Start::Add(strip(&second.bias, panel));
             Panels::multiply_panel(hidden, &second.weight, width, panel, start, h.panel_mut(panel));
-            elementwise::activate(self.shape, h.panel(panel), output.panel_mut(panel));
+            elementwise::activate(self.activation, h.panel(panel), output.panel_mut(panel));
         }
     }
 
@@ -242,11 +243,11 @@ impl Trunk {
         blocks: &mut [[LayerGradient; 2]],
         scratch: &mut Scratch,
     ) {
-        let mut unused = [0.0; LANES];
+        let mut unused = [0.0; STRIP];
         for panel in 0..gradient.num_panels() {
             let activation = tape.output().panel(panel);
             elementwise::derivative(
-                self.shape,
+                self.activation,
                 None,
                 activation,
                 gradient.panel_mut(panel),
@@ -266,7 +267,7 @@ impl Trunk {
     ) {
         let scale = tape.dropout.map(Dropout::scale);
         let (rows, width) = (gradient.rows(), gradient.columns());
-        scratch.panel.resize(rows * LANES, 0.0);
+        scratch.panel.resize(rows * STRIP, 0.0);
         for (index, ([first, second], [grad_first, grad_second])) in
             self.blocks.iter().zip(blocks).enumerate().rev()
         {
@@ -284,21 +285,21 @@ impl Trunk {
                     Start::Zero,
                     out,
                 );
-                let sums = &mut grad_first.bias[panel * LANES..][..LANES];
-                elementwise::derivative(self.shape, scale, hidden.panel(panel), out, sums);
+                let sums = &mut grad_first.bias[panel * STRIP..][..STRIP];
+                elementwise::derivative(self.activation, scale, hidden.panel(panel), out, sums);
             }
             if input.rows() != rows {
                 // All rows share their input, so only the sum over the rows goes on.
                 *inner = summed(inner);
                 *gradient = summed(gradient);
-                scratch.panel.resize(LANES, 0.0);
+                scratch.panel.resize(STRIP, 0.0);
             }
             grad_first.weight.add_transposed_product(input, width, inner);
             for panel in 0..inner.num_panels() {
                 let out = &mut scratch.panel;
                 Panels::multiply_panel(inner, &first.transposed, width, panel, Start::Zero, out);
                 elementwise::add_derivative(
-                    self.shape,
+                    self.activation,
                     input.panel(panel),
                     out,
                     gradient.panel_mut(panel),
@@ -308,10 +309,10 @@ impl Trunk {
     }
 }
 
-fn activate(shape: Shape, h: &Panels, out: &mut Panels) {
+fn activate(activation: Activation, h: &Panels, out: &mut Panels) {
     out.reshape(h.rows(), h.columns());
     for panel in 0..h.num_panels() {
-        elementwise::activate(shape, h.panel(panel), out.panel_mut(panel));
+        elementwise::activate(activation, h.panel(panel), out.panel_mut(panel));
     }
 }
 

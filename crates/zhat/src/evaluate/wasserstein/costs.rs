@@ -9,7 +9,7 @@ use crate::ar::simd::{dispatch, multiply_add};
 /// Points in a panel: four vector registers of partial sums.
 pub(super) const WIDTH: usize = 32;
 /// Values compared at a time.
-const LANES: usize = 8;
+const ABREAST: usize = 8;
 
 /// Features summed in one go. Rounding grows with the longest sum, so there are two levels of them: a cost of `d` features
 /// is within `(19 + d / 16) 2^-24` of its value, relatively.
@@ -39,9 +39,9 @@ impl Costs {
         let mut panels = vec![0.0; number.div_ceil(WIDTH) * WIDTH * dimension];
         for (panel, points) in panels.chunks_mut(WIDTH * dimension).zip(y.chunks(WIDTH * dimension))
         {
-            for (lane, point) in points.chunks(dimension).enumerate() {
+            for (at, point) in points.chunks(dimension).enumerate() {
                 for (feature, value) in point.iter().enumerate() {
-                    panel[feature * WIDTH + lane] = value * scale;
+                    panel[feature * WIDTH + at] = value * scale;
                 }
             }
         }
@@ -138,18 +138,18 @@ dispatch! {
 /// The smallest `cost + price` of a panel.
 #[inline(always)]
 fn smallest<T: Copy + Into<f64>>(costs: &[T; WIDTH], prices: &[f64; WIDTH]) -> f64 {
-    let mut lanes = [f64::INFINITY; LANES];
-    for start in (0..WIDTH).step_by(LANES) {
-        for lane in 0..LANES {
-            let paid = costs[start + lane].into() + prices[start + lane];
-            lanes[lane] = if paid < lanes[lane] { paid } else { lanes[lane] };
+    let mut least = [f64::INFINITY; ABREAST];
+    for start in (0..WIDTH).step_by(ABREAST) {
+        for at in 0..ABREAST {
+            let paid = costs[start + at].into() + prices[start + at];
+            least[at] = if paid < least[at] { paid } else { least[at] };
         }
     }
     for half in [4, 2, 1] {
-        for lane in 0..half {
-            let other = lanes[lane + half];
-            lanes[lane] = if other < lanes[lane] { other } else { lanes[lane] };
+        for at in 0..half {
+            let other = least[at + half];
+            least[at] = if other < least[at] { other } else { least[at] };
         }
     }
-    lanes[0]
+    least[0]
 }
