@@ -11,6 +11,7 @@ use super::criterion::{ArStepConfig, ContextFlow};
 use super::dropout::{Dropout, Masks};
 use super::forward::{Forward, find_sharing, rows_of};
 use super::model::{ArEbm, Outlook};
+use super::network::bias_of;
 use super::tile::weighted;
 use crate::criterion::Method;
 use crate::error::Result;
@@ -219,8 +220,7 @@ fn detached_trunk(settings: &ArStepConfig, model: &ArEbm, outlook: &Outlook) -> 
     let columns = config.context..config.context + 3 * config.mixture_components;
     let weight =
         model.proposal.last.weight.val().slice([0..config.proposal.width, columns.clone()]);
-    let bias =
-        model.proposal.last.bias.as_ref().expect("a bias").val().slice([columns]).unsqueeze();
+    let bias = bias_of(&model.proposal.last).val().slice([columns]).unsqueeze();
     Outlook { mixture: outlook.features.clone().detach().matmul(weight) + bias, ..outlook.clone() }
 }
 

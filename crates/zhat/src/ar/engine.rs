@@ -7,9 +7,9 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{ArEbmConfig, NetworkSize};
 use super::model::ArEbm;
-use super::network::ResidualNet;
-use super::panels::Panels;
-use super::trunk::{Layer, LayerGradient, Trunk, padded};
+use super::network::{ResidualNet, bias_of};
+use super::panels::{Panels, padded};
+use super::trunk::{Layer, LayerGradient, Trunk};
 
 /// A copy of a model's parameters in panels.
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ impl LinearGradient<'_> {
             self.linear.weight.id,
             Tensor::from_data(TensorData::new(self.weight, shape), device),
         );
-        let (id, outputs) = (self.linear.bias.as_ref().expect("a bias").id, self.bias.len());
+        let (id, outputs) = (bias_of(self.linear).id, self.bias.len());
         params.register::<1>(id, Tensor::from_data(TensorData::new(self.bias, [outputs]), device));
     }
 }
@@ -131,16 +131,16 @@ impl ProposalEngine {
     fn new(config: &ArEbmConfig, net: &ResidualNet) -> Self {
         let (width, features, context) = (config.proposal.width, config.features, config.context);
         let first = values(&net.first.weight);
-        let mut bias = values(net.first.bias.as_ref().expect("a bias"));
+        let mut total = values(bias_of(&net.first));
         let mut stage_bias = Vec::with_capacity(features);
         for stage in 0..features {
-            stage_bias.push(padded(&bias));
-            for (bias, mask) in bias.iter_mut().zip(&first[(features + stage) * width..][..width]) {
+            stage_bias.push(padded(&total));
+            for (bias, mask) in total.iter_mut().zip(&first[(features + stage) * width..][..width])
+            {
                 *bias += mask;
             }
         }
-        let (last, last_bias) =
-            (values(&net.last.weight), values(net.last.bias.as_ref().expect("a bias")));
+        let (last, last_bias) = (values(&net.last.weight), values(bias_of(&net.last)));
         let outputs = last_bias.len();
         let head = |from: usize, to: usize| {
             Layer::new(
@@ -166,12 +166,12 @@ impl EnergyEngine {
         first.rotate_left(width);
         let weight = Panels::from_rows(&first, width, context + 1, width);
         let transposed = Panels::from_rows(&first, width, context, width).transposed();
-        let bias = padded(&values(net.first.bias.as_ref().expect("a bias")));
+        let bias = padded(&values(bias_of(&net.first)));
         Self {
             first: Layer { weight, transposed, bias },
             trunk: trunk(&config.energy, net),
             last: padded(&values(&net.last.weight)),
-            last_bias: values(net.last.bias.as_ref().expect("a bias"))[0],
+            last_bias: values(bias_of(&net.last))[0],
         }
     }
 }
@@ -264,7 +264,7 @@ fn zero_blocks(trunk: &Trunk) -> Vec<[LayerGradient; 2]> {
 fn trunk(size: &NetworkSize, net: &ResidualNet) -> Trunk {
     let layer = |linear: &Linear| {
         let weight = Panels::from_rows(&values(&linear.weight), size.width, size.width, size.width);
-        Layer::new(weight, &values(linear.bias.as_ref().expect("a bias")))
+        Layer::new(weight, &values(bias_of(linear)))
     };
     let blocks =
         net.blocks.iter().map(|block| [layer(&block.first), layer(&block.second)]).collect();

@@ -5,10 +5,9 @@ use super::dropout::Masks;
 use super::elementwise;
 use super::engine::Engine;
 use super::mixture::{Mixture, total};
-use super::panels::{Panels, STRIP};
-use super::products::Start;
+use super::panels::{Panels, STRIP, strip};
 use super::simd::{dispatch, softplus};
-use super::trunk::{Tape, strip};
+use super::trunk::Tape;
 use crate::rng::Stream;
 
 /// What the forward pass of one stage computed; enough to go back.
@@ -59,7 +58,7 @@ pub struct Forward {
     /// Whether candidate 0 of every observation is given and only the others are drawn.
     retained: bool,
     /// Whether activations are kept for a backward pass.
-    recording: bool,
+    pub recording: bool,
     /// Whether rows with the same prefix share their dropout mask.
     pub share_masks: bool,
     /// The defensive part of the proposal.
@@ -88,11 +87,6 @@ impl Forward {
         }
         self.representative.clear();
         self.representative.extend((0..self.num_rows()).map(|row| row - row % candidates));
-    }
-
-    /// For passes that a backward pass follows.
-    pub fn recording() -> Self {
-        Self { recording: true, ..Self::default() }
     }
 
     /// Starts with rows of which nothing is known.
@@ -166,17 +160,8 @@ impl Forward {
         }
         // At stage 0 all rows have the empty prefix; the trunk repeats the one row where dropout makes them differ.
         self.h.reshape(pass.prefix.rows(), engine.config.proposal.width);
-        for panel in 0..self.h.num_panels() {
-            let start = Start::Bias(strip(&proposal.stage_bias[stage], panel));
-            Panels::multiply_panel(
-                &pass.prefix,
-                &proposal.first,
-                stage,
-                panel,
-                start,
-                self.h.panel_mut(panel),
-            );
-        }
+        let bias = Some(&proposal.stage_bias[stage][..]);
+        self.h.set_product(&pass.prefix, &proposal.first, stage, bias);
         match self.recording {
             true => proposal.trunk.forward(&mut self.h, prefixes, masks, &mut pass.proposal_tape),
             false => proposal.trunk.evaluate(&mut self.h, &mut pass.proposal_tape),
@@ -241,23 +226,11 @@ impl Forward {
 
     /// The context of every row, as the first columns of the energy network's input.
     fn contexts(&mut self, engine: &Engine, pass: &mut Pass) {
-        let proposal = &engine.proposal;
-        let output = pass.proposal_tape.output();
+        let (layer, output) = (&engine.proposal.context, pass.proposal_tape.output());
         let context =
             if pass.sharing.is_empty() { &mut pass.energy_input } else { &mut self.context };
         context.reshape(output.rows(), engine.config.context + 1);
-        for panel in 0..proposal.context.weight.num_panels() {
-            let start = Start::Bias(strip(&proposal.context.bias, panel));
-            let depth = proposal.context.weight.rows();
-            Panels::multiply_panel(
-                output,
-                &proposal.context.weight,
-                depth,
-                panel,
-                start,
-                context.panel_mut(panel),
-            );
-        }
+        context.set_product(output, &layer.weight, layer.weight.rows(), Some(&layer.bias));
         if !pass.sharing.is_empty() {
             pass.energy_input.gather(&self.context, &pass.sharing);
         }

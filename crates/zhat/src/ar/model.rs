@@ -7,7 +7,7 @@ use burn::tensor::activation::{log_softmax, softplus};
 use super::config::ArEbmConfig;
 use super::dropout::Masks;
 use super::mixture::Mixture;
-use super::network::ResidualNet;
+use super::network::{ResidualNet, bias_of};
 use crate::host::Place;
 use crate::model::{SequentialModel, UnnormalisedModel, log_sum_exp};
 use crate::proposal::SequentialProposal;
@@ -50,7 +50,7 @@ impl ArEbm {
         let (config, rows) = (&self.shape, prefix.dims()[0]);
         let width = config.proposal.width;
         let weight = self.proposal.first.weight.val();
-        let bias = self.proposal.first.bias.as_ref().expect("a bias").val().reshape([1, width]);
+        let bias = bias_of(&self.proposal.first).val().reshape([1, width]);
         let h = if stage == 0 {
             bias.expand([rows, width])
         } else {

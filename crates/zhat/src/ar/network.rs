@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::Activation;
 use super::dropout::Masks;
+use crate::model::{linear, parameter};
 use crate::rng::Stream;
 
 /// Shape of a [`ResidualNet`].
@@ -102,14 +103,9 @@ impl ResidualNet {
     }
 }
 
-fn linear(inputs: usize, outputs: usize, device: &Device, rng: &mut Stream) -> Linear {
-    let bound = 1.0 / (inputs as f64).sqrt();
-    let mut draw =
-        |number: usize| (0..number).map(|_| (bound * (2.0 * rng.uniform() - 1.0)) as f32).collect();
-    Linear {
-        weight: parameter(draw(inputs * outputs), [inputs, outputs], device),
-        bias: Some(parameter(draw(outputs), [outputs], device)),
-    }
+/// All our layers have a bias.
+pub(super) fn bias_of(linear: &Linear) -> &Param<Tensor<1>> {
+    linear.bias.as_ref().expect("a bias")
 }
 
 fn zero_linear(inputs: usize, outputs: usize, device: &Device) -> Linear {
@@ -117,12 +113,4 @@ fn zero_linear(inputs: usize, outputs: usize, device: &Device) -> Linear {
         weight: parameter(vec![0.0; inputs * outputs], [inputs, outputs], device),
         bias: Some(parameter(vec![0.0; outputs], [outputs], device)),
     }
-}
-
-fn parameter<const D: usize>(
-    values: Vec<f32>,
-    shape: [usize; D],
-    device: &Device,
-) -> Param<Tensor<D>> {
-    Param::from_data(TensorData::new(values, shape), device)
 }

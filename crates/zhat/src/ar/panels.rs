@@ -142,21 +142,36 @@ impl Panels {
         }
     }
 
-    /// Panel `panel` of `left * right`, where only the first `depth` columns of `left` and rows of `right` take part.
+    /// Takes the values of `left * right + bias`, where only the first `depth` columns of `left` and rows of `right` take
+    /// part. Columns that `right` does not have stay as they are.
     ///
     /// # Shapes
     /// - `left`: `[rows, >= depth]`, `right`: `[>= depth, columns]`
-    /// - `out`: one panel of `rows` rows
-    pub fn multiply_panel(
+    /// - `self`: `[rows, >= columns]`, `bias`: `columns`, padded
+    pub fn set_product(
+        &mut self,
         left: &Panels,
+        right: &Panels,
+        depth: usize,
+        bias: Option<&[f32]>,
+    ) {
+        for panel in 0..right.num_panels() {
+            let start = bias.map_or(Start::Zero, |bias| Start::Bias(strip(bias, panel)));
+            left.multiply_panel(right, depth, panel, start, self.panel_mut(panel));
+        }
+    }
+
+    /// One panel of the product with `right`.
+    pub fn multiply_panel(
+        &self,
         right: &Panels,
         depth: usize,
         panel: usize,
         start: Start,
         out: &mut [f32],
     ) {
-        assert!(depth <= left.columns && depth <= right.rows && out.len() == left.rows * STRIP);
-        products::multiply_panel(&left.data, left.rows, right.panel(panel), depth, start, out);
+        assert!(depth <= self.columns && depth <= right.rows && out.len() == self.rows * STRIP);
+        products::multiply_panel(&self.data, self.rows, right.panel(panel), depth, start, out);
     }
 
     /// Adds `left^T * right` for the first `columns` columns of `left`: the gradient of a weight matrix.
@@ -190,6 +205,18 @@ impl Panels {
         debug_assert!(row < self.rows && column < self.columns.next_multiple_of(STRIP));
         ((column / STRIP) * self.rows + row) * STRIP + column % STRIP
     }
+}
+
+/// A bias, padded to whole panels with zeros.
+pub fn padded(values: &[f32]) -> Vec<f32> {
+    let mut values = values.to_vec();
+    values.resize(values.len().next_multiple_of(STRIP), 0.0);
+    values
+}
+
+/// The values of a padded bias that belong to a panel.
+pub fn strip(values: &[f32], panel: usize) -> &Strip {
+    values[panel * STRIP..][..STRIP].as_array().expect("16 values")
 }
 
 #[cfg(test)]

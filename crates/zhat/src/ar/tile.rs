@@ -50,7 +50,7 @@ impl TileReport {
 }
 
 /// Memory of a worker, kept from tile to tile and step to step.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Workspace {
     /// One for each stage.
     passes: Vec<Pass>,
@@ -63,23 +63,6 @@ pub struct Workspace {
     mixture_gradient: Panels,
     mixture_input: Panels,
     mixture_back: Panels,
-}
-
-impl Default for Workspace {
-    fn default() -> Self {
-        Self {
-            passes: Vec::new(),
-            forward: Forward::recording(),
-            scratch: Scratch::default(),
-            energy_gradient: Panels::default(),
-            row_context_gradient: Panels::default(),
-            context_gradient: Panels::default(),
-            proposal_gradient: Panels::default(),
-            mixture_gradient: Panels::default(),
-            mixture_input: Panels::default(),
-            mixture_back: Panels::default(),
-        }
-    }
 }
 
 impl Plan<'_> {
@@ -102,6 +85,7 @@ impl Plan<'_> {
                 .collect()
         };
         workspace.passes.resize_with(features, Pass::default);
+        workspace.forward.recording = true;
         workspace.forward.share_masks = self.config.share_masks;
         workspace.forward.begin(x, features, self.config.candidates());
         workspace.forward.defend(self.config.defence(features));
@@ -149,7 +133,7 @@ impl Plan<'_> {
             ..
         } = workspace;
         let (pass, proposal) = (&passes[stage], &self.engine.proposal);
-        let output = pass.proposal_tape.output();
+        let (tape, output) = (&pass.proposal_tape, pass.proposal_tape.output());
         if warm_up {
             proposal_gradient.reshape(output.rows(), output.columns());
             proposal_gradient.data_mut().fill(0.0);
@@ -163,12 +147,7 @@ impl Plan<'_> {
             proposal.mixture.backward(mixture_gradient, mixture_back);
             proposal_gradient.scatter_add(mixture_back, &pass.mixture_rows);
         }
-        proposal.trunk.backward(
-            proposal_gradient,
-            &pass.proposal_tape,
-            &mut gradient.proposal,
-            scratch,
-        );
+        proposal.trunk.backward(proposal_gradient, tape, &mut gradient.proposal, scratch);
         if stage > 0 {
             gradient.first.add_transposed_product(&pass.prefix, stage, proposal_gradient);
         }
@@ -192,36 +171,24 @@ impl Plan<'_> {
             context_gradient,
             ..
         } = workspace;
-        let pass = &passes[stage];
+        let (pass, activation) = (&passes[stage], energy.trunk.activation);
         // log p~ = -softplus(o), so d log p~ / d o = -sigmoid(o).
         let outer: Vec<f32> = coefficients
             .iter()
             .zip(&pass.energy_output)
             .map(|(c, &o)| -c.log_p * simd::sigmoid::<false>(o))
             .collect();
-        let output = pass.energy_tape.output();
+        let (tape, output) = (&pass.energy_tape, pass.energy_tape.output());
         energy_gradient.reshape(output.rows(), output.columns());
         let (last_bias, last) = gradient.energy_last.split_last_mut().expect("a bias");
         *last_bias += outer.iter().sum::<f32>();
         for panel in 0..output.num_panels() {
             let range = panel * STRIP..(panel + 1) * STRIP;
             let (weights, sums) = (&energy.last[range.clone()], &mut last[range]);
-            let out = energy_gradient.panel_mut(panel);
-            elementwise::outer_derivative(
-                energy.trunk.activation,
-                &outer,
-                weights,
-                output.panel(panel),
-                out,
-                sums,
-            );
+            let (values, out) = (output.panel(panel), energy_gradient.panel_mut(panel));
+            elementwise::outer_derivative(activation, &outer, weights, values, out, sums);
         }
-        energy.trunk.backward_activated(
-            energy_gradient,
-            &pass.energy_tape,
-            &mut gradient.energy,
-            scratch,
-        );
+        energy.trunk.backward_activated(energy_gradient, tape, &mut gradient.energy, scratch);
         gradient.energy_first.add(&pass.energy_input, energy_gradient);
         if pass.sharing.is_empty() {
             energy.first.backward(energy_gradient, context_gradient);

@@ -6,7 +6,7 @@
 use super::config::Activation;
 use super::dropout::{Dropout, Masks};
 use super::elementwise;
-use super::panels::{Panels, STRIP, Strip};
+use super::panels::{Panels, STRIP, padded, strip};
 use super::products::Start;
 
 /// A linear layer, ready for products in both directions.
@@ -50,17 +50,7 @@ impl Layer {
     /// - `input`: `[rows, >= inputs]`, `out`: `[rows, outputs]`
     pub fn forward(&self, input: &Panels, out: &mut Panels) {
         out.reshape(input.rows(), self.weight.columns());
-        for panel in 0..out.num_panels() {
-            let start = Start::Bias(strip(&self.bias, panel));
-            Panels::multiply_panel(
-                input,
-                &self.weight,
-                self.weight.rows(),
-                panel,
-                start,
-                out.panel_mut(panel),
-            );
-        }
+        out.set_product(input, &self.weight, self.weight.rows(), Some(&self.bias));
     }
 
     /// `out = gradient * weight^T`.
@@ -69,17 +59,7 @@ impl Layer {
     /// - `gradient`: `[rows, outputs]`, `out`: `[rows, inputs]`
     pub fn backward(&self, gradient: &Panels, out: &mut Panels) {
         out.reshape(gradient.rows(), self.transposed.columns());
-        for panel in 0..out.num_panels() {
-            let depth = self.transposed.rows();
-            Panels::multiply_panel(
-                gradient,
-                &self.transposed,
-                depth,
-                panel,
-                Start::Zero,
-                out.panel_mut(panel),
-            );
-        }
+        out.set_product(gradient, &self.transposed, self.transposed.rows(), None);
     }
 }
 
@@ -96,18 +76,6 @@ pub fn add_column_sums(values: &Panels, sums: &mut [f32]) {
     for (panel, sums) in sums.chunks_exact_mut(STRIP).enumerate() {
         elementwise::add_column_sums(values.panel(panel), sums);
     }
-}
-
-/// A bias, padded to whole panels with zeros.
-pub fn padded(values: &[f32]) -> Vec<f32> {
-    let mut values = values.to_vec();
-    values.resize(values.len().next_multiple_of(STRIP), 0.0);
-    values
-}
-
-/// The 16 values of a padded bias that belong to a panel.
-pub fn strip(values: &[f32], panel: usize) -> &Strip {
-    values[panel * STRIP..][..STRIP].as_array().expect("16 values")
 }
 
 /// Residual blocks of one width.
@@ -176,19 +144,16 @@ impl Trunk {
 
     /// The same without a tape to go back on: memory for one block serves all of them.
     pub fn evaluate(&self, h: &mut Panels, tape: &mut Tape) {
-        tape.activations.resize_with(1, Panels::default);
+        tape.activations.resize_with(2, Panels::default);
         tape.hidden.resize_with(1, Panels::default);
-        activate(self.activation, h, &mut tape.activations[0]);
-        let mut output = std::mem::take(&mut tape.activations[0]);
+        activate(self.activation, h, &mut tape.activations[1]);
+        let rows = h.rows();
         for layers in &self.blocks {
-            let rows = h.rows();
-            let input = output;
-            output = Panels::default();
-            std::mem::swap(&mut output, &mut tape.activations[0]);
-            self.block(layers, h, rows, &input, &mut tape.hidden[0], &mut output, &mut None);
-            tape.activations[0] = input;
+            tape.activations.swap(0, 1);
+            let (input, output) = tape.activations.split_at_mut(1);
+            let hidden = &mut tape.hidden[0];
+            self.block(layers, h, rows, &input[0], hidden, &mut output[0], &mut None);
         }
-        tape.activations[0] = output;
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -212,9 +177,9 @@ impl Trunk {
             let start = Start::Bias(strip(&first.bias, panel));
             let out = hidden.panel_mut(panel);
             if input.rows() == rows {
-                Panels::multiply_panel(input, &first.weight, width, panel, start, out);
+                input.multiply_panel(&first.weight, width, panel, start, out);
             } else {
-                Panels::multiply_panel(input, &first.weight, width, panel, start, &mut shared);
+                input.multiply_panel(&first.weight, width, panel, start, &mut shared);
                 out.as_chunks_mut().0.fill(shared);
             }
             match masks {
@@ -226,7 +191,7 @@ impl Trunk {
         output.reshape(rows, width);
         for panel in 0..hidden.num_panels() {
             let start = Start::Add(strip(&second.bias, panel));
-            Panels::multiply_panel(hidden, &second.weight, width, panel, start, h.panel_mut(panel));
+            hidden.multiply_panel(&second.weight, width, panel, start, h.panel_mut(panel));
             elementwise::activate(self.activation, h.panel(panel), output.panel_mut(panel));
         }
     }
@@ -245,14 +210,8 @@ impl Trunk {
     ) {
         let mut unused = [0.0; STRIP];
         for panel in 0..gradient.num_panels() {
-            let activation = tape.output().panel(panel);
-            elementwise::derivative(
-                self.activation,
-                None,
-                activation,
-                gradient.panel_mut(panel),
-                &mut unused,
-            );
+            let (values, out) = (tape.output().panel(panel), gradient.panel_mut(panel));
+            elementwise::derivative(self.activation, None, values, out, &mut unused);
         }
         self.backward_activated(gradient, tape, blocks, scratch);
     }
@@ -277,14 +236,7 @@ impl Trunk {
             inner.reshape(rows, width);
             for panel in 0..inner.num_panels() {
                 let out = inner.panel_mut(panel);
-                Panels::multiply_panel(
-                    gradient,
-                    &second.transposed,
-                    width,
-                    panel,
-                    Start::Zero,
-                    out,
-                );
+                gradient.multiply_panel(&second.transposed, width, panel, Start::Zero, out);
                 let sums = &mut grad_first.bias[panel * STRIP..][..STRIP];
                 elementwise::derivative(self.activation, scale, hidden.panel(panel), out, sums);
             }
@@ -297,13 +249,9 @@ impl Trunk {
             grad_first.weight.add_transposed_product(input, width, inner);
             for panel in 0..inner.num_panels() {
                 let out = &mut scratch.panel;
-                Panels::multiply_panel(inner, &first.transposed, width, panel, Start::Zero, out);
-                elementwise::add_derivative(
-                    self.activation,
-                    input.panel(panel),
-                    out,
-                    gradient.panel_mut(panel),
-                );
+                inner.multiply_panel(&first.transposed, width, panel, Start::Zero, out);
+                let (values, total) = (input.panel(panel), gradient.panel_mut(panel));
+                elementwise::add_derivative(self.activation, values, out, total);
             }
         }
     }
