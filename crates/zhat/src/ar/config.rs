@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::ArEbm;
 use super::network::ResidualNetConfig;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at_least, positive};
 use crate::rng::Stream;
 
 /// Activation of a network.
@@ -82,16 +82,12 @@ impl ArEbmConfig {
             ("context", self.context),
             ("mixture_components", self.mixture_components),
         ] {
-            if value == 0 {
-                return Err(Error::setting(name, value, "at least 1"));
-            }
+            at_least(1, name, value)?;
         }
         if !(0.0..=0.99).contains(&self.dropout) {
             return Err(Error::setting("dropout", self.dropout, "from 0 to 0.99"));
         }
-        if !(self.minimum_scale > 0.0 && self.minimum_scale.is_finite()) {
-            return Err(Error::setting("minimum_scale", self.minimum_scale, "a positive number"));
-        }
+        positive("minimum_scale", self.minimum_scale)?;
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! rounding. The whole batch goes through the networks at once.
 
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use super::coefficients::Coefficient;
 use super::criterion::{ArStepConfig, ContextFlow};
@@ -15,7 +15,7 @@ use super::network::bias_of;
 use super::tile::weighted;
 use crate::criterion::Method;
 use crate::error::Result;
-use crate::host::to_host;
+use crate::host::{indices, to_host};
 use crate::rng::{Stream, Streams};
 use crate::smc::Particles;
 use crate::train::{Batch, StepReport, TrainingStep, gradient_norm};
@@ -194,11 +194,8 @@ fn propose_shared(
     let rows = representative.len();
     masks.set_rows(rows_of(&distinct, candidates, rows));
     let device = prefix.device();
-    let select = |values: Tensor<2>, rows: &[usize]| {
-        let indices: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-        let indices = TensorData::new(indices, [rows.len()]);
-        values.select(0, Tensor::<1, Int>::from_data(indices, &device))
-    };
+    let select =
+        |values: Tensor<2>, rows: &[usize]| values.select(0, indices(rows, [rows.len()], &device));
     let outlook = model.propose(select(prefix, &distinct), stage, Some(&mut *masks));
     masks.set_rows(vec![candidates; rows / candidates]);
     if sharing.is_empty() {

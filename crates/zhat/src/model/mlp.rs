@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::{UnnormalisedModel, linear};
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least};
 use crate::rng::Stream;
 
 /// Shape of an [`MlpEnergy`].
@@ -34,9 +34,7 @@ impl MlpEnergyConfig {
             ("width", self.width),
             ("hidden_layers", self.hidden_layers),
         ] {
-            if value == 0 {
-                return Err(Error::setting(name, value, "at least 1"));
-            }
+            at_least(1, name, value)?;
         }
         let mut inputs = self.dimension;
         let mut layers = Vec::with_capacity(self.hidden_layers + 1);
