@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use super::model::ArEbm;
-use super::network::ResidualNetConfig;
+use super::network::ResidualNet;
 use crate::error::{Error, Result, at_least, positive};
 use crate::rng::Stream;
 
@@ -94,16 +94,10 @@ impl ArEbmConfig {
     /// The model, with weights drawn from our own stream.
     pub fn init(&self, device: &Device, rng: &mut Stream) -> Result<ArEbm> {
         self.validate()?;
-        let network = |size: &NetworkSize, inputs, outputs| ResidualNetConfig {
-            inputs,
-            outputs,
-            blocks: size.blocks,
-            width: size.width,
-        };
         let outputs = self.context + 3 * self.mixture_components;
         Ok(ArEbm {
-            proposal: network(&self.proposal, 2 * self.features, outputs).init(device, rng),
-            energy: network(&self.energy, self.context + 1, 1).init(device, rng),
+            proposal: ResidualNet::new(&self.proposal, 2 * self.features, outputs, device, rng),
+            energy: ResidualNet::new(&self.energy, self.context + 1, 1, device, rng),
             shape: self.clone(),
         })
     }

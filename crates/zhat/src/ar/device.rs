@@ -84,9 +84,7 @@ impl<'a> AllCandidates<'a> {
         step: u64,
     ) -> Self {
         let features = model.shape.features;
-        let streams = |purpose: &str| -> Vec<Stream> {
-            (0..x.len() / features).map(|n| streams.stream(purpose, step, n as u64)).collect()
-        };
+        let streams = |purpose: &str| streams.lanes(purpose, step, 0..x.len() / features);
         let mut forward = Forward::default();
         forward.begin(x, features, settings.candidates());
         Self {

@@ -59,7 +59,6 @@ impl<'a> Masks<'a> {
         assert_eq!(self.rows_of.len(), self.streams.len(), "a number of rows for each stream");
     }
 
-    /// The rate and scale.
     pub fn dropout(&self) -> Dropout {
         self.dropout
     }

@@ -14,11 +14,8 @@ use super::trunk::{Layer, LayerGradient, Trunk};
 /// A copy of a model's parameters in panels.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    /// Shape of the model.
     pub config: ArEbmConfig,
-    /// The proposal network.
     pub proposal: ProposalEngine,
-    /// The energy network.
     pub energy: EnergyEngine,
 }
 
@@ -29,7 +26,6 @@ pub struct ProposalEngine {
     pub first: Panels,
     /// Bias of the first layer at each stage: its own, plus the rows of the mask's observed entries.
     pub stage_bias: Vec<Vec<f32>>,
-    /// The blocks.
     pub trunk: Trunk,
     /// Last layer, the columns of the context.
     pub context: Layer,
@@ -42,11 +38,9 @@ pub struct ProposalEngine {
 pub struct EnergyEngine {
     /// First layer; its transpose only has the columns of the context.
     pub first: Layer,
-    /// The blocks.
     pub trunk: Trunk,
     /// Last layer, padded.
     pub last: Vec<f32>,
-    /// Its bias.
     pub last_bias: f32,
 }
 
@@ -57,15 +51,12 @@ pub struct EngineGradient {
     pub first: Panels,
     /// Gradient with respect to `stage_bias`.
     pub stage_bias: Vec<Vec<f32>>,
-    /// Blocks of the proposal.
     pub proposal: Vec<[LayerGradient; 2]>,
     /// Last layer of the proposal, the columns of the context.
     pub context: LayerGradient,
     /// Last layer of the proposal, the columns of the mixture.
     pub mixture: LayerGradient,
-    /// First layer of the energy.
     pub energy_first: LayerGradient,
-    /// Blocks of the energy.
     pub energy: Vec<[LayerGradient; 2]>,
     /// Last layer of the energy, padded, and its bias at the end.
     pub energy_last: Vec<f32>,
@@ -74,7 +65,6 @@ pub struct EngineGradient {
 /// The gradient of one linear layer of a module.
 #[derive(Debug, Clone)]
 pub struct LinearGradient<'a> {
-    /// The layer.
     pub linear: &'a Linear,
     /// `[inputs, outputs]`, row-major
     pub weight: Vec<f32>,
@@ -83,7 +73,6 @@ pub struct LinearGradient<'a> {
 }
 
 impl LinearGradient<'_> {
-    /// Sum of the squares of all entries.
     pub fn squared_norm(&self) -> f64 {
         self.weight.iter().chain(&self.bias).map(|&g| f64::from(g) * f64::from(g)).sum()
     }
@@ -111,7 +100,6 @@ impl Engine {
         }
     }
 
-    /// A gradient of zeros.
     pub fn zero_gradient(&self) -> EngineGradient {
         let (proposal, energy) = (&self.proposal, &self.energy);
         EngineGradient {
@@ -177,7 +165,6 @@ impl EnergyEngine {
 }
 
 impl EngineGradient {
-    /// Adds another gradient.
     pub fn add(&mut self, other: &EngineGradient) {
         for (to, from) in self.parts_mut().into_iter().zip(other.parts()) {
             for (to, from) in to.iter_mut().zip(from) {
@@ -186,7 +173,6 @@ impl EngineGradient {
         }
     }
 
-    /// Sets everything to zero.
     pub fn clear(&mut self) {
         self.parts_mut().into_iter().for_each(|part| part.fill(0.0));
     }

@@ -17,7 +17,6 @@ pub struct Pass {
     pub prefix: Panels,
     /// Prefix of every row; empty where every row has its own.
     pub sharing: Vec<usize>,
-    /// The proposal network's activations.
     pub proposal_tape: Tape,
     /// Raw outputs of the mixture of every prefix, `[prefixes, 3 m]`.
     pub mixture_raw: Panels,
@@ -25,7 +24,6 @@ pub struct Pass {
     pub mixture_rows: Vec<usize>,
     /// Input of the energy network, `[rows, context + 1]`.
     pub energy_input: Panels,
-    /// The energy network's activations.
     pub energy_tape: Tape,
     /// Output `o` of the energy network for every row.
     pub energy_output: Vec<f32>,
@@ -118,7 +116,6 @@ impl Forward {
         }
     }
 
-    /// Number of rows.
     pub fn num_rows(&self) -> usize {
         self.rows.len() / self.features
     }

@@ -46,7 +46,12 @@ impl ArEbm {
     ///
     /// # Shapes
     /// - `prefix`: `[n, stage]`, or anything with `n` rows at stage 0
-    pub fn propose(&self, prefix: Tensor<2>, stage: usize, masks: Option<&mut Masks>) -> Outlook {
+    pub(super) fn propose(
+        &self,
+        prefix: Tensor<2>,
+        stage: usize,
+        masks: Option<&mut Masks>,
+    ) -> Outlook {
         let (config, rows) = (&self.shape, prefix.dims()[0]);
         let width = config.proposal.width;
         let weight = self.proposal.first.weight.val();
@@ -78,7 +83,7 @@ impl ArEbm {
     /// # Shapes
     /// - `x`: `[n, 1]`, `context`: `[n, context]`
     /// - output: `[n, 1]`
-    pub fn log_factor_given(
+    pub(super) fn log_factor_given(
         &self,
         x: Tensor<2>,
         context: Tensor<2>,

@@ -22,7 +22,6 @@ pub struct Panels {
 }
 
 impl Panels {
-    /// A matrix of zeros.
     pub fn zeros(rows: usize, columns: usize) -> Self {
         Self { rows, columns, data: vec![0.0; rows * columns.next_multiple_of(STRIP)] }
     }
@@ -38,7 +37,6 @@ impl Panels {
         panels
     }
 
-    /// The transpose.
     pub fn transposed(&self) -> Self {
         let mut panels = Self::zeros(self.columns, self.rows);
         for row in 0..self.rows {
@@ -65,7 +63,6 @@ impl Panels {
         }
     }
 
-    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -75,17 +72,14 @@ impl Panels {
         self.columns
     }
 
-    /// Number of panels.
     pub fn num_panels(&self) -> usize {
         self.columns.div_ceil(STRIP)
     }
 
-    /// One value.
     pub fn get(&self, row: usize, column: usize) -> f32 {
         self.data[self.index(row, column)]
     }
 
-    /// Sets one value.
     pub fn set(&mut self, row: usize, column: usize, value: f32) {
         let index = self.index(row, column);
         self.data[index] = value;
@@ -96,7 +90,6 @@ impl Panels {
         &self.data[panel * self.rows * STRIP..][..self.rows * STRIP]
     }
 
-    /// A panel to write to.
     pub fn panel_mut(&mut self, panel: usize) -> &mut [f32] {
         &mut self.data[panel * self.rows * STRIP..][..self.rows * STRIP]
     }
@@ -106,7 +99,6 @@ impl Panels {
         &self.data[..self.len()]
     }
 
-    /// All values to write to.
     pub fn data_mut(&mut self) -> &mut [f32] {
         let len = self.len();
         &mut self.data[..len]

@@ -17,13 +17,9 @@ use crate::smc::Particles;
 /// One step's settings and parameters, shared by all threads.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
-    /// The networks.
     pub engine: &'a Engine,
-    /// The settings.
     pub config: &'a ArStepConfig,
-    /// Where randomness comes from.
     pub streams: &'a Streams,
-    /// Step of the run.
     pub step: u64,
     /// What each observation of the batch counts, of a whole of 1.
     pub shares: &'a [f64],
@@ -41,7 +37,6 @@ pub struct TileReport {
 }
 
 impl TileReport {
-    /// Adds another.
     pub fn add(&mut self, other: &TileReport) {
         self.proposal_nll += other.proposal_nll;
         self.ebm_loss += other.ebm_loss;
@@ -79,17 +74,14 @@ impl Plan<'_> {
     ) -> Result<TileReport> {
         let features = self.engine.config.features;
         let observations = x.len() / features;
-        let streams = |purpose: &str| -> Vec<Stream> {
-            (0..observations)
-                .map(|n| self.streams.stream(purpose, self.step, (first + n) as u64))
-                .collect()
-        };
+        let numbers = first..first + observations;
+        let streams = |purpose: &str| self.streams.lanes(purpose, self.step, numbers.clone());
         workspace.passes.resize_with(features, Pass::default);
         workspace.forward.recording = true;
         workspace.forward.share_masks = self.config.share_masks;
         workspace.forward.begin(x, features, self.config.candidates());
         workspace.forward.defend(self.config.defence(features));
-        let shares = &self.shares[first..first + observations];
+        let shares = &self.shares[numbers.clone()];
         let mut tile = Tile {
             plan: self,
             shares,

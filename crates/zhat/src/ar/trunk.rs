@@ -20,7 +20,6 @@ pub struct Layer {
     pub bias: Vec<f32>,
 }
 
-/// The gradient of a layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerGradient {
     /// `[inputs, outputs]`
@@ -36,7 +35,6 @@ impl Layer {
         Self { transposed: weight.transposed(), weight, bias }
     }
 
-    /// A gradient of zeros.
     pub fn zero_gradient(&self) -> LayerGradient {
         LayerGradient {
             weight: Panels::zeros(self.weight.rows(), self.weight.columns()),
