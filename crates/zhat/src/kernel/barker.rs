@@ -3,8 +3,8 @@
 use burn::tensor::Tensor;
 use burn::tensor::activation::softplus;
 
-use super::{Candidates, Contrast, Kernel, State, check_num_negatives, pairwise};
-use crate::error::Result;
+use super::{Candidates, Contrast, Kernel, State, pairwise};
+use crate::error::{Result, at_least};
 use crate::model::UnnormalisedModel;
 use crate::proposal::ConditionalProposal;
 use crate::rng::Stream;
@@ -22,15 +22,11 @@ pub struct Barker<Q> {
 impl<Q> Barker<Q> {
     /// With a conditional proposal and `J` pairs.
     pub fn new(proposal: Q, num_negatives: usize) -> Result<Self> {
-        Ok(Self { proposal, num_negatives: check_num_negatives(num_negatives)? })
+        Ok(Self { proposal, num_negatives: at_least(1, "num_negatives", num_negatives)? })
     }
 }
 
-impl<M, Q> Contrast<M> for Barker<Q>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: ConditionalProposal<M>,
-{
+impl<M: UnnormalisedModel + ?Sized, Q: ConditionalProposal<M>> Contrast<M> for Barker<Q> {
     fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
         let proposed = self.proposal.propose(model, &state.x, self.num_negatives, rng)?;
         pairwise(model, state, proposed, barker)
@@ -60,9 +56,4 @@ where
     }
 }
 
-impl<M, Q> Kernel<M> for Barker<Q>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: ConditionalProposal<M>,
-{
-}
+impl<M: ?Sized, Q> Kernel<M> for Barker<Q> where Self: Contrast<M> {}
