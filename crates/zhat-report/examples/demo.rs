@@ -242,7 +242,7 @@ fn write(
     export::csv::write_arms(directory, family, experiment)?;
     export::figure::write(directory, &experiment.experiment, &figure)?;
     let lead = "Made-up results that show what a report looks like.";
-    let page = Page::of_experiment(title, lead, experiment, &[(figure, caption.into())])?;
+    let page = Page::of_experiment(title, lead, experiment, [(&figure, caption)])?;
     export::page::write(&directory.join("report.html"), &page)?;
     println!("{title}\n\n{}", final_values(experiment));
     Ok(())

@@ -1,7 +1,7 @@
 //! The table of where each arm ended, shown on the terminal and on the page alike.
 
 use crate::{
-    number::rounded,
+    number::{interval, rounded},
     record::Experiment,
     summary::Quantiles,
     table::{Align, Table},
@@ -16,31 +16,27 @@ pub fn final_values(experiment: &Experiment) -> Table {
             rules.push(rule);
         }
     }
-    let mut columns = vec![("arm".to_string(), Align::Left)];
-    columns.extend(
-        ["iteration", "median", "95 % interval", "q25", "q75", "worst"]
-            .map(|name| (name.to_string(), Align::Right)),
-    );
-    columns.extend(rules.iter().map(|rule| (format!("acceptance {rule}"), Align::Right)));
-
+    let mut columns = vec!["arm", "iteration", "median", "95 % interval", "q25", "q75", "worst"]
+        .into_iter()
+        .map(String::from)
+        .chain(rules.iter().map(|rule| format!("acceptance {rule}")))
+        .collect::<Vec<_>>();
     let uneven = experiment.arms.values().any(|arm| arm.finished_runs.is_some());
     if uneven {
-        columns.push(("runs".to_string(), Align::Right));
+        columns.push("runs".into());
     }
-
-    let mut table = Table::new(columns);
+    let align = |index| if index == 0 { Align::Left } else { Align::Right };
+    let columns = columns.into_iter().enumerate();
+    let mut table = Table::new(columns.map(|(index, name)| (name, align(index))));
     for (name, arm) in &experiment.arms {
         let Some((iteration, quantiles)) = arm.curves.last() else {
             table.row([name.as_str(), "none"]);
             continue;
         };
         let mut cells = vec![name.clone(), iteration.to_string()];
-        let Quantiles { median, median_interval: (low, high), q25, q75, worst } = quantiles;
-        let interval = match low.is_finite() {
-            true => format!("{} to {}", rounded(low), rounded(high)),
-            false => "–".into(),
-        };
-        cells.extend([rounded(median), interval, rounded(q25), rounded(q75), rounded(worst)]);
+        let Quantiles { median, median_interval, q25, q75, worst } = quantiles;
+        cells.extend([rounded(median), interval(median_interval)]);
+        cells.extend([q25, q75, worst].map(rounded));
         cells.extend(rules.iter().map(|&rule| {
             arm.acceptance
                 .get(rule)
@@ -72,7 +68,7 @@ mod tests {
         experiment.arms.insert("unfinished".into(), Arm::default());
         let table = final_values(&experiment);
         assert_eq!(table.columns().last().expect("columns").0, "acceptance cnce");
-        let cells = ["with", "2", "2.000", "–", "2.000", "2.000", "2.000", "0.5000"];
+        let cells = ["with", "2", "2.000", "too few", "2.000", "2.000", "2.000", "0.5000"];
         assert_eq!(table.rows()[0], cells);
         assert_eq!(table.rows()[1][7], "");
         assert_eq!(table.rows()[2][1], "none");

@@ -24,6 +24,14 @@ pub fn rounded(value: f64) -> String {
     }
 }
 
+/// Both ends of an interval, rounded; in words where it is everything, because there were too few values for one.
+pub fn interval((low, high): (f64, f64)) -> String {
+    match low == f64::NEG_INFINITY {
+        true => "too few".into(),
+        false => format!("{} to {}", rounded(low), rounded(high)),
+    }
+}
+
 /// A number with all its digits (so that it is read back as it was), or its word if it is not finite.
 pub fn exact(value: f64) -> String {
     let size = value.abs();

@@ -120,6 +120,12 @@ impl Experiment {
         Self { experiment: experiment.into(), version: version.into(), ..Self::default() }
     }
 
+    /// The same with settings, by the names and values with which they are written to files.
+    pub fn with_settings(self, settings: &impl Serialize) -> Result<Self, ReportError> {
+        let written = serde_json::to_string(settings)?;
+        Ok(Self { settings: serde_json::from_str(&written)?, ..self })
+    }
+
     /// Adds a setting after those that are there.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Setting>) -> &mut Self {
         self.settings.insert(name.into(), value.into());

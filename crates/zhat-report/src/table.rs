@@ -27,6 +27,22 @@ impl Table {
         }
     }
 
+    /// Adds a row whose cells bring their headers, words before numbers; the first row of a table without columns gives them.
+    pub fn entry<H: Into<String>>(
+        &mut self,
+        words: impl IntoIterator<Item = (H, String)>,
+        numbers: impl IntoIterator<Item = (H, String)>,
+    ) -> &mut Self {
+        let words = words.into_iter().map(|cell| (cell, Align::Left));
+        let all = words.chain(numbers.into_iter().map(|cell| (cell, Align::Right)));
+        let (columns, cells): (Vec<_>, Vec<_>) =
+            all.map(|((header, cell), align)| ((header.into(), align), cell)).unzip();
+        if self.columns.is_empty() {
+            self.columns = columns;
+        }
+        self.row(cells)
+    }
+
     /// Adds a row; missing cells are empty.
     ///
     /// # Panics
@@ -103,6 +119,16 @@ mod tests {
         let mut table = Table::new([("", Align::Left), ("", Align::Right)]);
         table.row(["rows", "12"]).row(["log Z", "0.5"]);
         assert_eq!(table.to_string(), "rows    12\nlog Z  0.5\n");
+    }
+
+    #[test]
+    fn the_first_entry_gives_the_columns() {
+        let mut table = Table::default();
+        for (name, value) in [("a", "1"), ("b", "2")] {
+            table.entry([("arm", name.to_string())], [("median", value.to_string())]);
+        }
+        assert_eq!(table.columns()[1], ("median".to_string(), Align::Right));
+        assert_eq!(table.rows(), [["a", "1"], ["b", "2"]]);
     }
 
     #[test]

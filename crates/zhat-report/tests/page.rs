@@ -16,8 +16,7 @@ fn figure() -> Figure {
 }
 
 fn page() -> String {
-    let figures = [(figure(), "Median & worst.".to_string())];
-    Page::of_experiment("Ring <model>", "A lead.", &experiment(), &figures)
+    Page::of_experiment("Ring <model>", "A lead.", &experiment(), [(&figure(), "Median & worst.")])
         .expect("drawn")
         .to_html()
 }
@@ -48,8 +47,8 @@ fn the_page_of_an_experiment_has_all_its_parts() {
 fn an_interrupted_experiment_says_so_and_how_many_runs_it_shows() {
     let mut experiment = experiment();
     experiment.interrupted = true;
-    let html = Page::of_experiment("t", "l", &experiment, &[]).expect("no figures").to_html();
-    assert!(html.contains("interrupted") && html.contains("Over 2 runs"));
+    let html = Page::of_experiment("t", "l", &experiment, []).expect("no figures").to_html();
+    assert!(html.contains("interrupted") && html.contains("over 2 runs"));
 }
 
 #[test]

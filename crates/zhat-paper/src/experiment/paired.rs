@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use zhat_report::number::rounded;
+use zhat_report::number::{interval, rounded};
 use zhat_report::{Decision, Quantiles};
 
 /// How many times as large one arm's number is as another's: the median over problems, with its 95 % interval.
@@ -71,17 +71,7 @@ fn size(number: f64) -> f64 {
 
 impl fmt::Display for Ratio {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (low, high) = self.interval;
-        match low.is_finite() {
-            true => write!(
-                formatter,
-                "{} ({} to {})",
-                rounded(self.median),
-                rounded(low),
-                rounded(high)
-            ),
-            false => write!(formatter, "{} (too few runs for an interval)", rounded(self.median)),
-        }
+        write!(formatter, "{} ({})", rounded(self.median), interval(self.interval))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use zhat_report::figure::Figure;
 use zhat_report::page::Page;
 use zhat_report::{Experiment, ReportError, export};
@@ -35,12 +36,12 @@ pub struct Report {
 impl Report {
     /// The page.
     pub fn page(&self) -> Result<Page, ReportError> {
-        let figures: Vec<(Figure, String)> = self
-            .figures
-            .iter()
-            .map(|named| (named.figure.clone(), named.caption.clone()))
-            .collect();
-        Page::of_experiment(&*self.title, &*self.lead, &self.experiment, &figures)
+        Page::of_experiment(&*self.title, &*self.lead, &self.experiment, self.figures())
+    }
+
+    /// The figures with their captions.
+    pub(super) fn figures(&self) -> impl Iterator<Item = (&Figure, &str)> {
+        self.figures.iter().map(|named| (&named.figure, &*named.caption))
     }
 
     /// Writes `results.json`, the CSV files, the figures and `report.html`.
@@ -52,4 +53,16 @@ impl Report {
         }
         export::page::write(&directory.join("report.html"), &self.page()?)
     }
+}
+
+/// The record of an experiment but for its arms and claims.
+pub(super) fn record(
+    name: &str,
+    settings: &impl Serialize,
+    (finished_runs, runs): (usize, usize),
+    (seconds, threads): (f64, usize),
+) -> Result<Experiment, ReportError> {
+    let experiment = Experiment::new(name, env!("CARGO_PKG_VERSION")).with_settings(settings)?;
+    let interrupted = finished_runs < runs;
+    Ok(Experiment { seconds, threads, finished_runs, interrupted, ..experiment })
 }

@@ -5,6 +5,7 @@ use zhat_report::{Experiment, ReportError, log_spaced_iterations, summarise};
 
 use super::claims::claims;
 use super::{Arm, BASE_RATE, Results, Source, Start};
+use crate::experiment::report::record;
 use crate::experiment::{NamedFigure, Protocol, Report};
 
 impl Results {
@@ -12,28 +13,17 @@ impl Results {
     pub fn report(&self, seconds: f64, threads: usize) -> Result<Report, ReportError> {
         let settings = &self.settings;
         let rate = match settings.protocol {
-            Protocol::Text => format!("{BASE_RATE} sqrt(batch_size)"),
+            Protocol::Text => format!("{BASE_RATE} sqrt(batch-size)"),
             Protocol::AsPublished => {
-                format!("{BASE_RATE} sqrt(batch_size), linearly down to 1 % of it")
+                format!("{BASE_RATE} sqrt(batch-size), linearly down to 1 % of it")
             }
         };
-        let mut experiment = Experiment::new("proposals", env!("CARGO_PKG_VERSION"));
+        let runs = (self.finished_runs(), settings.runs);
+        let mut experiment = record("proposals", settings, runs, (seconds, threads))?;
         experiment
-            .set("runs", settings.runs)
-            .set("steps", settings.steps)
-            .set("samples", settings.samples)
-            .set("negatives", settings.negatives)
-            .set("batch_size", settings.batch_size)
-            .set("learning_rate", rate)
-            .set("start_mean", super::START_MEAN)
-            .set("start_variance", settings.start_variance())
-            .set("arms", settings.arms.iter().map(ToString::to_string).collect::<Vec<_>>())
-            .set("as_published", settings.protocol == Protocol::AsPublished)
-            .set("seed", settings.seed);
-        experiment.seconds = seconds;
-        experiment.threads = threads;
-        experiment.finished_runs = self.finished_runs();
-        experiment.interrupted = experiment.finished_runs < settings.runs;
+            .set("learning-rate", rate)
+            .set("start-mean", super::START_MEAN)
+            .set("start-variance", settings.start_variance());
         let iterations = log_spaced_iterations(settings.steps);
         for (arm, runs) in settings.arms.iter().zip(&self.divergences) {
             experiment.arms.insert(arm.to_string(), summarise(runs, &iterations)?.into());

@@ -5,7 +5,6 @@ use std::path::Path;
 use indexmap::IndexMap;
 use serde::Serialize;
 use zhat_report::figure::Figure;
-use zhat_report::final_values::final_values;
 use zhat_report::page::Page;
 use zhat_report::{Experiment, ReportError, export};
 
@@ -68,19 +67,11 @@ impl Combined {
             "Four ways to estimate the precision of a ring in five dimensions, with few and many training points N and negatives \
              J: the acceptance probability of CNCE or of Metropolis-Hastings, with chains that start at the data or persist.",
         );
-        if self.reports.iter().any(|(_, report)| report.experiment.interrupted) {
-            page = page.notice(
-                "This experiment was interrupted: it shows the runs that had finished by then.",
-            );
-        }
+        let interrupted = self.reports.iter().any(|(_, report)| report.experiment.interrupted);
+        page = page.interrupted(interrupted);
         for (_, report) in &self.reports {
-            let Report { experiment, figures, .. } = report;
-            page = page.section(&heading(experiment)).claims(&experiment.claims);
-            for named in figures {
-                page = page.figure(&named.figure, &named.caption)?;
-            }
-            let caption = format!("Over {} runs at the last iteration.", experiment.finished_runs);
-            page = page.table(&caption, &final_values(experiment));
+            let heading = heading(&report.experiment);
+            page = page.section(&heading).outcome(&report.experiment, report.figures())?;
         }
         if let Some((_, report)) = self.reports.first() {
             let mut settings = report.experiment.settings.clone();

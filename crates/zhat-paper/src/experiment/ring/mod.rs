@@ -20,7 +20,7 @@ use zhat::watch::Watch;
 use zhat::weights::{barker, metropolis};
 
 use super::repetitions::{repeat, trace};
-use super::{Protocol, check_count, invalid};
+use super::{Protocol, check_count, invalid, parse_arms};
 
 /// Dimension of the space.
 pub const DIMENSION: usize = 5;
@@ -80,18 +80,14 @@ impl Settings {
 
     /// With the arms of these names.
     pub fn with_arms(self, names: &[impl AsRef<str>]) -> Result<Self> {
-        let mut arms = Vec::new();
-        for name in names.iter().map(|name| name.as_ref().trim()) {
-            let known = ARMS.into_iter().find(|arm| arm.to_string() == name);
-            let names = || ARMS.map(|arm| arm.to_string()).join(", ");
-            let arm = known.ok_or_else(|| {
-                invalid("arm", format!("`{name}`"), format!("one of {}", names()))
-            })?;
-            if !arms.contains(&arm) {
-                arms.push(arm);
+        let arms = parse_arms(names)?;
+        match arms.iter().find(|arm| !ARMS.contains(arm)) {
+            Some(other) => {
+                let known = ARMS.map(Method::name).join(", ");
+                Err(invalid("arm", format!("`{other}`"), format!("one of {known}")))
             }
+            None => Ok(Self { arms, ..self }),
         }
-        Ok(Self { arms, ..self })
     }
 
     /// An error that names the first setting outside its range.

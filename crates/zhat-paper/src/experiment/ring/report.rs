@@ -2,10 +2,11 @@
 
 use zhat::criterion::Method;
 use zhat_report::figure::{Colour, Figure, Panel, Scale, Series, Stroke, paired};
-use zhat_report::{Arm, Experiment, ReportError, log_spaced_iterations, summarise};
+use zhat_report::{Arm, ReportError, log_spaced_iterations, summarise};
 
 use super::claims::claims;
-use super::{ARMS, ArmCurves, BASE_RATE, EPOCHS, RADIUS, Results, Settings, VARIANCE};
+use super::{ARMS, ArmCurves, BASE_RATE, RADIUS, Results, VARIANCE};
+use crate::experiment::report::record;
 use crate::experiment::{NamedFigure, Protocol, Report};
 
 /// The key of CNCE's rule in the record.
@@ -20,12 +21,18 @@ impl Results {
     /// The report, with curves at log-spaced iterations. An error if no repetition was finished.
     pub fn report(&self, seconds: f64, threads: usize) -> Result<Report, ReportError> {
         let settings = &self.settings;
-        let mut experiment = Experiment::new("ring", env!("CARGO_PKG_VERSION"));
-        describe(settings, &mut experiment);
-        experiment.seconds = seconds;
-        experiment.threads = threads;
-        experiment.finished_runs = self.finished_runs();
-        experiment.interrupted = experiment.finished_runs < settings.runs;
+        let runs = (self.finished_runs(), settings.runs);
+        let mut experiment = record("ring", settings, runs, (seconds, threads))?;
+        let spread = match settings.protocol {
+            Protocol::Text => "variance",
+            Protocol::AsPublished => "std-dev",
+        };
+        let rate = format!("{BASE_RATE} sqrt(batch-size), linearly down to a tenth of it");
+        experiment
+            .set("steps", settings.num_steps())
+            .set("learning-rate", rate)
+            .set("radius", vec![RADIUS.0, RADIUS.1])
+            .set(spread, vec![VARIANCE.0, VARIANCE.1]);
         let iterations = log_spaced_iterations(settings.num_steps());
         for (method, curves) in settings.arms.iter().zip(&self.arms) {
             experiment.arms.insert(method.to_string(), curves.summarise(&iterations)?);
@@ -115,31 +122,6 @@ impl ArmCurves {
         }
         Ok(arm)
     }
-}
-
-/// The settings, as the record keeps them.
-fn describe(settings: &Settings, experiment: &mut Experiment) {
-    let interval = |(low, high): (f64, f64)| vec![low, high];
-    experiment
-        .set("runs", settings.runs)
-        .set("steps", settings.num_steps())
-        .set("samples", settings.samples)
-        .set("negatives", settings.negatives)
-        .set("batch_size", settings.batch_size)
-        .set("epochs", if settings.steps.is_none() { Some(EPOCHS) } else { None })
-        .set(
-            "learning_rate",
-            format!("{BASE_RATE} sqrt(batch_size), linearly down to a tenth of it"),
-        )
-        .set("radius", interval(RADIUS));
-    match settings.protocol {
-        Protocol::Text => experiment.set("variance", interval(VARIANCE)),
-        Protocol::AsPublished => experiment.set("std_dev", interval(VARIANCE)),
-    };
-    experiment
-        .set("arms", settings.arms.iter().map(ToString::to_string).collect::<Vec<_>>())
-        .set("as_published", settings.protocol == Protocol::AsPublished)
-        .set("seed", settings.seed);
 }
 
 fn label(method: Method) -> String {

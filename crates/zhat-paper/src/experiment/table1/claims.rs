@@ -1,6 +1,7 @@
 //! What the paper's table says of the order of the criteria, beside what was found.
 
 use zhat::criterion::Method;
+use zhat_report::number::{interval, rounded};
 use zhat_report::{Claim, Decision, Quantiles};
 use zhat_table::data::benchmark::Benchmark;
 use zhat_table::fit::Likelihood;
@@ -128,7 +129,6 @@ fn closer(set: Benchmark, first: &Cell, second: &Cell) -> Option<Claim> {
     }
     let differences = away.values.iter().zip(&close.values).map(|(far, near)| far - near);
     let found = Quantiles::of(differences.collect()).ok()?;
-    let (low, high) = found.median_interval;
     let published = match paper {
         Some((a, b)) => format!("In the paper {:.2} against {:.2}.", a.min(b), a.max(b)),
         None => format!("The paper leaves out {}.", label(far.criterion)),
@@ -145,25 +145,19 @@ fn closer(set: Benchmark, first: &Cell, second: &Cell) -> Option<Claim> {
              order statistics (sign test, level 5 %) must be above 0. {ONE_SEED}"
         ),
         format!(
-            "{:.3} against {:.3}: nearer by {:.3} ({low:.3} to {high:.3}). {published}",
+            "{:.3} against {:.3}: nearer by {} ({}). {published}",
             close.summary().0,
             away.summary().0,
-            found.median
+            rounded(found.median),
+            interval(found.median_interval)
         ),
         Decision::above(0.0, found.median_interval),
     ))
 }
 
 /// A criterion as the paper writes it.
-pub(super) fn label(criterion: Method) -> &'static str {
-    match criterion {
-        Method::MlIs => "ML-IS",
-        Method::Rnce => "RNCE",
-        Method::SmcRnce => "SMC-RNCE",
-        Method::SmcRnceTrajectory => "SMC-RNCE (trajectories)",
-        Method::QOnly => "proposal alone",
-        other => other.name(),
-    }
+pub(super) fn label(criterion: Method) -> String {
+    criterion.name().to_uppercase()
 }
 
 /// A set as the paper writes it.
@@ -297,7 +291,7 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert!(found[1].claim.contains("RNCE are closer"));
         assert_eq!(found[1].decision, Decision::Holds);
-        assert!(found[1].measured.contains("0.715 against 0.725: nearer by 0.010"));
+        assert!(found[1].measured.contains("0.715 against 0.725: nearer by 0.01000"));
         // The paper's, on the true scale.
         assert!(found[1].measured.contains("0.62 against 3.62"), "{}", found[1].measured);
         let mixed = with(Method::Rnce, 100, &[0.5, 0.6, 0.6, 0.7, 0.7, 0.9]);

@@ -5,13 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
-use zhat::criterion::Method;
 use zhat_report::figure::{Colour, Figure, Panel, Scale, Series, Stroke};
 use zhat_report::page::Page;
-use zhat_report::{Align, Claim, Table, export};
+use zhat_report::{Claim, Table, export};
 use zhat_table::Result;
 use zhat_table::data::benchmark::Benchmark;
-use zhat_table::fit::MetricsRecord;
+use zhat_table::fit::{Likelihood, MetricsRecord};
 
 use super::claims::{claims, few_count, label, title};
 use super::plan::REDUCED_RATE;
@@ -61,63 +60,43 @@ impl Table1 {
 
     /// Test log-likelihoods beside the paper's.
     pub fn likelihoods(&self) -> Table {
-        let mut table = Table::new([
-            ("set (D)", Align::Left),
-            ("criterion", Align::Left),
-            ("log-likelihood", Align::Right),
-            ("± log Z", Align::Right),
-            ("± test rows", Align::Right),
-            ("the paper's", Align::Right),
-            ("± log Z", Align::Right),
-            ("proposal alone", Align::Right),
-            ("smallest ESS", Align::Right),
-        ]);
+        let mut table = Table::default();
         for cell in &self.cells {
-            let ours = match &cell.likelihood {
-                Some(found) => {
-                    [digits(found.log_likelihood), digits(found.se_log_z), digits(found.se_test)]
-                }
-                None => ["diverged".into(), String::new(), String::new()],
+            let found = cell.likelihood.as_ref();
+            let shown = |value: fn(&Likelihood) -> f64| {
+                found.map_or_else(String::new, |found| digits(value(found)))
             };
+            let share = |found: &Likelihood| format!("{:.1} %", 100.0 * found.smallest_ess);
+            let ours = found.map_or("diverged".into(), |found| digits(found.log_likelihood));
             let paper = published(cell.dataset, cell.criterion).map(|paper| paper.log_likelihood);
-            let [proposal, ess] = cell.likelihood.as_ref().map_or_else(Default::default, |found| {
-                [
-                    digits(found.proposal_log_likelihood),
-                    format!("{:.1} %", 100.0 * found.smallest_ess),
-                ]
-            });
             let [figure, error] = pair(paper);
-            let [title, label] = names(cell);
-            let [ours, log_z, rows] = ours;
-            table.row([title, label, ours, log_z, rows, figure, error, proposal, ess]);
+            table.entry(
+                names(cell),
+                [
+                    ("log-likelihood", ours),
+                    ("± log Z", shown(|found| found.se_log_z)),
+                    ("± test rows", shown(|found| found.se_test)),
+                    ("the paper's", figure),
+                    ("± log Z", error),
+                    ("proposal alone", shown(|found| found.proposal_log_likelihood)),
+                    ("smallest ESS", found.map_or_else(String::new, share)),
+                ],
+            );
         }
         table
     }
 
     /// 2-Wasserstein distances beside the paper's, on both scales.
     pub fn distances(&self) -> Table {
-        let mut table = Table::new([
-            ("set (D)", Align::Left),
-            ("criterion", Align::Left),
-            ("points", Align::Right),
-            ("W2", Align::Right),
-            ("±", Align::Right),
-            ("the paper's W2", Align::Right),
-            ("published scale", Align::Right),
-            ("±", Align::Right),
-            ("the paper's", Align::Right),
-            ("±", Align::Right),
-        ]);
+        let mut table = Table::default();
         for (index, cell) in self.cells.iter().enumerate() {
             let paper = published(cell.dataset, cell.criterion).map(|paper| paper.wasserstein);
-            let [title, label] = names(cell);
-            table.row(distance_row(title, label, cell.wasserstein.as_ref(), paper, cell.dataset));
+            table.entry(names(cell), distance_row(cell.wasserstein.as_ref(), paper, cell.dataset));
             let is_last = self.cells.get(index + 1).is_none_or(|next| next.dataset != cell.dataset);
             if let Some(floor) = self.floors.get(cell.dataset.name()).filter(|_| is_last) {
-                let title = self::title(cell.dataset);
-                let row =
-                    distance_row(title, "validation rows".into(), Some(floor), None, cell.dataset);
-                table.row(row);
+                let [set, (header, _)] = names(cell);
+                let names = [set, (header, "validation rows".into())];
+                table.entry(names, distance_row(Some(floor), None, cell.dataset));
             }
         }
         table
@@ -125,34 +104,23 @@ impl Table1 {
 
     /// How much training each cell had, and what the paper's would take here.
     pub fn scale(&self) -> Table {
-        let mut table = Table::new([
-            ("set (D)", Align::Left),
-            ("criterion", Align::Left),
-            ("steps", Align::Right),
-            ("of them warm-up", Align::Right),
-            ("the paper's", Align::Right),
-            ("share", Align::Right),
-            ("rows a step", Align::Right),
-            ("the paper's", Align::Right),
-            ("seconds a step", Align::Right),
-            ("minutes", Align::Right),
-            ("hours for --full", Align::Right),
-        ]);
+        let mut table = Table::default();
         for cell in &self.cells {
-            let [title, label] = names(cell);
-            table.row([
-                title,
-                label,
-                cell.steps.to_string(),
-                cell.warm_up.to_string(),
-                cell.paper_steps.to_string(),
-                format!("{:.3} %", 100.0 * cell.steps as f64 / cell.paper_steps as f64),
-                cell.batch.to_string(),
-                cell.paper_batch.to_string(),
-                format!("{:.3}", cell.step_seconds.full),
-                format!("{:.1}", cell.training_seconds / 60.0),
-                format!("{:.0}", cell.full_hours),
-            ]);
+            let share = 100.0 * cell.steps as f64 / cell.paper_steps as f64;
+            table.entry(
+                names(cell),
+                [
+                    ("steps", cell.steps.to_string()),
+                    ("of them warm-up", cell.warm_up.to_string()),
+                    ("the paper's", cell.paper_steps.to_string()),
+                    ("share", format!("{share:.3} %")),
+                    ("rows a step", cell.batch.to_string()),
+                    ("the paper's", cell.paper_batch.to_string()),
+                    ("seconds a step", format!("{:.3}", cell.step_seconds.full)),
+                    ("minutes", format!("{:.1}", cell.training_seconds / 60.0)),
+                    ("hours for --full", format!("{:.0}", cell.full_hours)),
+                ],
+            );
         }
         table
     }
@@ -163,16 +131,14 @@ impl Table1 {
             .into_iter()
             .filter(|set| self.cells.iter().any(|cell| cell.dataset == *set))
             .collect();
-        let headers = [("method".to_string(), Align::Left), ("from".to_string(), Align::Left)];
-        let of_sets = sets.iter().map(|&set| (title(set), Align::Right));
-        let mut table = Table::new(headers.into_iter().chain(of_sets));
+        let mut table = Table::default();
         for (method, from, figures) in CONTEXT {
-            let of_set = |set: &Benchmark| {
-                let index = Benchmark::ALL.iter().position(|other| other == set);
-                format!("{:.2}", figures[index.expect("one of all sets")])
-            };
-            let row = [method.to_string(), from.to_string()];
-            table.row(row.into_iter().chain(sets.iter().map(of_set)));
+            let of_all = Benchmark::ALL.into_iter().zip(figures);
+            let of_sets = of_all.filter(|(set, _)| sets.contains(set));
+            table.entry(
+                [("method".to_string(), method.to_string()), ("from".into(), from.into())],
+                of_sets.map(|(set, figure)| (title(set), format!("{figure:.2}"))),
+            );
         }
         table
     }
@@ -254,33 +220,46 @@ impl Table1 {
             page = page.notice(&notice);
         }
         page = page.section("Claims").claims(&self.claims());
-        page = page.section("Likelihood").table(
-            "Test log-likelihood in nats a row, in standardised units, with log Z by SMC. The paper's error is that of log Z \
-             over ten estimates; the error over the test rows is given beside it, and belongs to the paper's figures too.",
-            &self.likelihoods(),
-        );
-        page = page.figure(
+        for (section, caption, table) in self.tables() {
+            page = page.section(section).table(caption, &table);
+        }
+        page = page.section("Validation").figure(
             figure,
             "Log-likelihood of the validation rows while training: the model (solid) and its proposal (dotted).",
         )?;
-        page = page.section("Wasserstein distance").table(
-            "2-Wasserstein distance between draws of the model and test rows. The authors' program divides by 2 where it \
-             should divide by the number of points n, so the published figures are sqrt(n/2) too large; both scales are \
-             given. Distances of different n cannot be compared. The last row of a set has rows of the validation part in \
-             place of a model's draws: what a perfect model would have.",
-            &self.distances(),
-        );
-        page = page.section("Scale").table(
-            "Steps of each cell, and what the paper's number would take on this machine, as busy as it was, by the median \
-             time of a step.",
-            &self.scale(),
-        );
-        page = page.section("Other methods").table(
-            "Published test log-likelihoods on the same sets, for context.",
-            &self.context(),
-        );
         let footer = format!("zhat {}, {} threads", self.version, self.threads);
         Ok(page.footer(footer))
+    }
+
+    /// The tables, each with its title and what it shows.
+    fn tables(&self) -> [(&'static str, &'static str, Table); 4] {
+        [
+            (
+                "Test log-likelihood, nats a row in standardised units",
+                "log Z is by SMC. The paper's error is that of log Z over ten estimates; the error over the test rows is \
+                 given beside it, and belongs to the paper's figures too.",
+                self.likelihoods(),
+            ),
+            (
+                "2-Wasserstein distance",
+                "Between draws of the model and test rows. The authors' program divides by 2 where it should divide by the \
+                 number of points n, so the published figures are sqrt(n/2) too large; both scales are given. Distances of \
+                 different n cannot be compared. The last row of a set has rows of the validation part in place of a model's \
+                 draws: what a perfect model would have.",
+                self.distances(),
+            ),
+            (
+                "Training",
+                "Steps of each cell, and what the paper's number would take on this machine, as busy as it was, by the median \
+                 time of a step.",
+                self.scale(),
+            ),
+            (
+                "Published log-likelihoods of other methods",
+                "On the test rows of the same sets, for context.",
+                self.context(),
+            ),
+        ]
     }
 
     /// Validation curves, a panel a set.
@@ -297,8 +276,8 @@ impl Table1 {
                 .x("step", Scale::Linear)
                 .y("validation log-likelihood", Scale::Linear)
                 .y_limits(low, high);
-            for (cell, curves) in cells.iter().zip(curves) {
-                let colour = colour(cell.criterion);
+            for (index, (cell, curves)) in cells.iter().zip(curves).enumerate() {
+                let colour = Colour::of_series(index);
                 panel = panel.series(Series::line(label(cell.criterion), colour, curves.model));
                 panel = panel
                     .series(Series::line("", colour, curves.proposal).with_stroke(Stroke::Dotted));
@@ -311,40 +290,35 @@ impl Table1 {
 
     /// One line a cell.
     fn csv(&self) -> String {
-        let mut text = String::from(
-            "dataset,criterion,steps,paper_steps,log_likelihood,se_log_z,se_test,proposal_log_likelihood,\
-             paper_log_likelihood,paper_se_log_z,points,wasserstein,se_wasserstein,wasserstein_as_published,\
-             paper_wasserstein,paper_se_wasserstein,seconds_per_step,full_hours\n",
-        );
+        let mut text = String::new();
         for cell in &self.cells {
             let paper = published(cell.dataset, cell.criterion);
             let likelihood = cell.likelihood.as_ref();
             let distances = cell.wasserstein.as_ref();
             let numbers = [
-                likelihood.map(|found| found.log_likelihood),
-                likelihood.map(|found| found.se_log_z),
-                likelihood.map(|found| found.se_test),
-                likelihood.map(|found| found.proposal_log_likelihood),
-                paper.map(|paper| paper.log_likelihood.0),
-                paper.map(|paper| paper.log_likelihood.1),
-                distances.map(|found| found.points as f64),
-                distances.map(|found| found.summary().0),
-                distances.map(|found| found.summary().1),
-                distances.map(|found| found.as_published().0),
-                paper.map(|paper| paper.wasserstein.0),
-                paper.map(|paper| paper.wasserstein.1),
-                Some(cell.step_seconds.full),
-                Some(cell.full_hours),
+                ("steps", Some(cell.steps as f64)),
+                ("paper_steps", Some(cell.paper_steps as f64)),
+                ("log_likelihood", likelihood.map(|found| found.log_likelihood)),
+                ("se_log_z", likelihood.map(|found| found.se_log_z)),
+                ("se_test", likelihood.map(|found| found.se_test)),
+                ("proposal_log_likelihood", likelihood.map(|found| found.proposal_log_likelihood)),
+                ("paper_log_likelihood", paper.map(|paper| paper.log_likelihood.0)),
+                ("paper_se_log_z", paper.map(|paper| paper.log_likelihood.1)),
+                ("points", distances.map(|found| found.points as f64)),
+                ("wasserstein", distances.map(|found| found.summary().0)),
+                ("se_wasserstein", distances.map(|found| found.summary().1)),
+                ("wasserstein_as_published", distances.map(|found| found.as_published().0)),
+                ("paper_wasserstein", paper.map(|paper| paper.wasserstein.0)),
+                ("paper_se_wasserstein", paper.map(|paper| paper.wasserstein.1)),
+                ("seconds_per_step", Some(cell.step_seconds.full)),
+                ("full_hours", Some(cell.full_hours)),
             ];
-            let numbers = numbers.map(|number| number.map_or_else(String::new, |n| n.to_string()));
-            text += &format!(
-                "{},{},{},{},{}\n",
-                cell.dataset,
-                cell.criterion.name(),
-                cell.steps,
-                cell.paper_steps,
-                numbers.join(",")
-            );
+            if text.is_empty() {
+                text = format!("dataset,criterion,{}\n", numbers.map(|(name, _)| name).join(","));
+            }
+            let numbers =
+                numbers.map(|(_, number)| number.map_or(String::new(), |n| n.to_string()));
+            text += &format!("{},{},{}\n", cell.dataset, cell.criterion, numbers.join(","));
         }
         text
     }
@@ -352,14 +326,8 @@ impl Table1 {
 
 impl std::fmt::Display for Table1 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (caption, table) in [
-            ("Test log-likelihood, nats a row in standardised units", self.likelihoods()),
-            ("2-Wasserstein distance", self.distances()),
-            ("Training", self.scale()),
-            ("Published log-likelihoods of other methods", self.context()),
-        ] {
-            let text = table.to_string();
-            writeln!(f, "{caption}\n\n{text}")?;
+        for (title, _, table) in self.tables() {
+            writeln!(f, "{title}\n\n{table}")?;
         }
         for claim in self.claims() {
             writeln!(f, "{claim}")?;
@@ -409,34 +377,29 @@ fn limits(curves: &[Curves]) -> (f64, f64) {
     (low - 1.5 * margin, high + 0.15 * margin)
 }
 
-fn colour(criterion: Method) -> Colour {
-    match criterion {
-        Method::MlIs => Colour::VERMILION,
-        Method::Rnce => Colour::BLUE,
-        Method::SmcRnce => Colour::INK,
-        Method::SmcRnceTrajectory => Colour::SKY,
-        _ => Colour::GREY,
-    }
-}
-
-fn names(cell: &Cell) -> [String; 2] {
-    [title(cell.dataset), label(cell.criterion).to_string()]
+fn names(cell: &Cell) -> [(&'static str, String); 2] {
+    [("set (D)", title(cell.dataset)), ("criterion", label(cell.criterion))]
 }
 
 fn distance_row(
-    title: String,
-    label: String,
     found: Option<&Distances>,
     paper: Option<(f64, f64)>,
     set: Benchmark,
-) -> [String; 10] {
+) -> [(&'static str, String); 8] {
     let corrected = paper.map(|(figure, _)| digits(true_distance(figure, points(set))));
     let [figure, error] = pair(paper);
     let [ours, ours_error] = pair(found.map(Distances::summary));
     let [scaled, scaled_error] = pair(found.map(Distances::as_published));
-    let number = found.map_or_else(String::new, |found| found.points.to_string());
-    let corrected = corrected.unwrap_or_else(|| "–".into());
-    [title, label, number, ours, ours_error, corrected, scaled, scaled_error, figure, error]
+    [
+        ("points", found.map_or_else(String::new, |found| found.points.to_string())),
+        ("W2", ours),
+        ("±", ours_error),
+        ("the paper's W2", corrected.unwrap_or_else(|| "–".into())),
+        ("published scale", scaled),
+        ("±", scaled_error),
+        ("the paper's", figure),
+        ("±", error),
+    ]
 }
 
 /// A figure and its error, or dashes.
