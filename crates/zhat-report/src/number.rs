@@ -66,20 +66,15 @@ impl<'de> Deserialize<'de> for Number {
             Digits(f64),
             Word(String),
         }
-        let value = match Written::deserialize(deserializer)? {
-            Written::Digits(value) => value,
-            Written::Word(word) => match word.as_str() {
-                "Infinity" => f64::INFINITY,
-                "-Infinity" => f64::NEG_INFINITY,
-                "NaN" => f64::NAN,
-                _ => {
-                    return Err(D::Error::custom(format!(
-                        "`{word}` is not a number; write digits, \"Infinity\", \"-Infinity\" or \"NaN\""
-                    )));
-                }
+        match Written::deserialize(deserializer)? {
+            Written::Digits(value) => Ok(Self(value)),
+            Written::Word(word) => match word.parse() {
+                Ok(value) if non_finite_word(value) == word => Ok(Self(value)),
+                _ => Err(D::Error::custom(format!(
+                    "`{word}` is not a number; write digits, \"Infinity\", \"-Infinity\" or \"NaN\""
+                ))),
             },
-        };
-        Ok(Self(value))
+        }
     }
 }
 
@@ -123,21 +118,16 @@ pub(crate) mod named {
         lists: &IndexMap<String, Vec<f64>>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(
-            lists
-                .iter()
-                .map(|(name, list)| (name, list.iter().copied().map(Number).collect::<Vec<_>>())),
-        )
+        let numbers = |list: &Vec<f64>| list.iter().copied().map(Number).collect::<Vec<_>>();
+        serializer.collect_map(lists.iter().map(|(name, list)| (name, numbers(list))))
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<IndexMap<String, Vec<f64>>, D::Error> {
-        let lists = IndexMap::<String, Vec<Number>>::deserialize(deserializer)?;
-        Ok(lists
-            .into_iter()
-            .map(|(name, list)| (name, list.into_iter().map(|number| number.0).collect()))
-            .collect())
+        let lists = IndexMap::<String, Vec<Number>>::deserialize(deserializer)?.into_iter();
+        let values = |list: Vec<Number>| list.into_iter().map(|number| number.0).collect();
+        Ok(lists.map(|(name, list)| (name, values(list))).collect())
     }
 }
 

@@ -126,12 +126,6 @@ impl Experiment {
         Ok(Self { settings: serde_json::from_str(&written)?, ..self })
     }
 
-    /// Adds a setting after those that are there.
-    pub fn set(&mut self, name: impl Into<String>, value: impl Into<Setting>) -> &mut Self {
-        self.settings.insert(name.into(), value.into());
-        self
-    }
-
     /// The document of `results.json`.
     pub fn to_json(&self) -> Result<String, ReportError> {
         Ok(serde_json::to_string_pretty(self)? + "\n")

@@ -57,11 +57,9 @@ pub fn write_arms(
         for (prefix, text) in pieces {
             let file = format!("{}-{}.csv", file_word(prefix), file_word(name));
             if let Some((first, _)) = files.insert(file.clone(), (name, text)) {
-                return Err(ReportError::SameFile {
-                    first: first.into(),
-                    second: name.clone(),
-                    file,
-                });
+                return Err(ReportError::Unusable(format!(
+                    "the arms `{first}` and `{name}` would both be written to {file}; rename one of them"
+                )));
             }
         }
     }

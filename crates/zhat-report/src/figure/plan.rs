@@ -1,12 +1,12 @@
 //! Planning a figure: what its margins depend on, where the frames around the data go, and one canvas or several.
 
 use super::{
-    Aspect, Drawing, Figure, Panel, Series, Stroke,
-    axis::{Axis, Place},
+    Drawing, Figure, Panel, Series, Stroke,
+    axis::Axis,
     canvas,
     clip::{Frame, Point},
     font,
-    legend::{Crowding, Legend, Placement},
+    legend::{Legend, Placement},
     ticks::Tick,
 };
 use crate::error::ReportError;
@@ -17,35 +17,22 @@ pub(super) const TICK: f64 = 4.5;
 pub(super) const BAR: f64 = 11.0;
 pub(super) const BAR_GAP: f64 = 10.0;
 
-/// All panels in one drawing.
-pub(super) fn together(figure: &Figure) -> Result<Drawing, ReportError> {
+/// The panels, so many of them in each drawing.
+pub(super) fn drawings(figure: &Figure, each: usize) -> Result<Vec<Drawing>, ReportError> {
     let (plans, margins) = plan(figure)?;
-    let columns = figure.columns.unwrap_or(plans.len()).clamp(1, plans.len());
-    let width = figure.panel_width * columns as f64;
-    let height = figure.panel_height * plans.len().div_ceil(columns) as f64;
-    let svg = canvas::svg(width, height, |canvas| {
-        for (index, plan) in plans.iter().enumerate() {
-            let across = (index % columns) as f64 * figure.panel_width;
-            let down = (index / columns) as f64 * figure.panel_height;
-            plan.draw(canvas, plan.frame(figure, margins, (across, down)))?;
-        }
-        Ok(())
-    })?;
-    Drawing::from_svg(&svg)
-}
-
-/// Each panel in a drawing of its own.
-pub(super) fn one_by_one(figure: &Figure) -> Result<Vec<Drawing>, ReportError> {
-    let (plans, margins) = plan(figure)?;
-    plans
-        .iter()
-        .map(|plan| {
-            let frame = plan.frame(figure, margins, (0.0, 0.0));
-            Drawing::from_svg(&canvas::svg(figure.panel_width, figure.panel_height, |canvas| {
-                plan.draw(canvas, frame)
-            })?)
-        })
-        .collect()
+    let (width, height) = (figure.panel_width, figure.panel_height);
+    let drawing = |plans: &[Plan<'_>]| {
+        let columns = figure.columns.unwrap_or(plans.len()).clamp(1, plans.len());
+        let size = (width * columns as f64, height * plans.len().div_ceil(columns) as f64);
+        let svg = canvas::svg(size, |canvas| {
+            plans.iter().enumerate().try_for_each(|(index, plan)| {
+                let corner = ((index % columns) as f64 * width, (index / columns) as f64 * height);
+                plan.draw(canvas, plan.frame(figure, margins, corner))
+            })
+        })?;
+        Drawing::from_svg(&svg)
+    };
+    plans.chunks(each).map(drawing).collect()
 }
 
 /// Space above and below the frames, the same for all panels so that they line up.
@@ -68,7 +55,8 @@ pub(super) struct Plan<'a> {
 
 fn plan(figure: &Figure) -> Result<(Vec<Plan<'_>>, Margins), ReportError> {
     if figure.panels.is_empty() {
-        return Err(ReportError::NoPanels);
+        let reason = "the figure has no panels; give it at least one";
+        return Err(ReportError::Unusable(reason.into()));
     }
     let any = |test: fn(&Panel) -> bool| figure.panels.iter().any(test);
     let top = if any(|panel| !panel.title.is_empty()) { 34.0 } else { 14.0 };
@@ -117,7 +105,7 @@ impl<'a> Plan<'a> {
             right: (across + figure.panel_width - self.right).max(left + 10.0),
             bottom: (down + figure.panel_height - margins.bottom).max(top + 10.0),
         };
-        if self.panel.aspect == Aspect::Free {
+        if !self.panel.equal_axes {
             return frame;
         }
         let unit = (frame.width() / self.x.span()).min(frame.height() / self.y.span());
@@ -133,9 +121,9 @@ impl<'a> Plan<'a> {
 
     /// Where the legend goes.
     pub fn placement(&self, frame: Frame) -> Placement {
-        let crowding =
-            if self.panel.density.is_some() { Crowding::Everywhere } else { Crowding::Somewhere };
-        self.legend.place(frame, &self.obstacles(frame), crowding)
+        // A heat map has data everywhere.
+        let obstacles = self.panel.density.is_none().then(|| self.obstacles(frame));
+        self.legend.place(frame, obstacles.as_deref())
     }
 
     /// The strip for a legend below, from the y axis' label to the frame's right end.
@@ -167,17 +155,14 @@ fn axes(panel: &Panel) -> Result<(Axis, Axis), ReportError> {
         .iter()
         .any(|series| series.stroke == Stroke::Absent || series.marker.is_some());
     let grid = panel.density.as_ref();
-    let x_grid = grid.map(|density| density.x_range);
-    let y_grid = grid.map(|density| density.y_range);
-    let place = |axis| Place { panel: &panel.title, axis };
-
-    let x_limits = panel.x_limits.or(x_grid);
-    let y_limits = panel.y_limits.or(y_grid);
+    let x_limits = panel.x_limits.or(grid.map(|density| density.x_range));
+    let y_limits = panel.y_limits.or(grid.map(|density| density.y_range));
     let x_padding = if scatter { 0.04 } else { 0.0 };
-    let x =
-        Axis::new(place("x"), panel.x_scale, x_limits, points().map(|point| point.0), x_padding)?;
+    let x_values = points().map(|point| point.0);
     let y_values = points().map(|point| point.1).chain(spread_ends);
-    let y = Axis::new(place("y"), panel.y_scale, y_limits, y_values, 0.05)?;
+    let name = |axis| format!("{axis} axis of panel `{}`", panel.title);
+    let x = Axis::new(&name("x"), panel.x_scale, x_limits, x_values, x_padding)?;
+    let y = Axis::new(&name("y"), panel.y_scale, y_limits, y_values, 0.05)?;
     Ok((x, y))
 }
 

@@ -2,26 +2,15 @@
 
 use indexmap::IndexMap;
 
-use super::html::{escaped, marked, plain};
+use super::html::{marked, plain};
 use crate::{
     error::ReportError,
     figure::Figure,
+    markup::escaped,
     record::{Claim, Decision},
     setting::Setting,
     table::{Align, Table},
 };
-
-pub(super) fn lead(text: &str) -> String {
-    format!("<p class=\"lead\">{}</p>\n", marked(text))
-}
-
-pub(super) fn section(number: usize, title: &str) -> String {
-    format!("<h2 id=\"section-{number}\">{}</h2>\n", marked(title))
-}
-
-pub(super) fn subsection(title: &str) -> String {
-    format!("<h3>{}</h3>\n", marked(title))
-}
 
 /// Links to the sections.
 pub(super) fn contents(sections: &[String]) -> String {
@@ -31,18 +20,6 @@ pub(super) fn contents(sections: &[String]) -> String {
         html.push_str(&format!("<li><a href=\"#section-{number}\">{}</a></li>\n", marked(title)));
     }
     html + "</ul></nav>\n"
-}
-
-pub(super) fn paragraph(text: &str) -> String {
-    format!("<p>{}</p>\n", marked(text))
-}
-
-pub(super) fn notice(text: &str) -> String {
-    format!("<p class=\"notice\" role=\"note\">{}</p>\n", marked(text))
-}
-
-pub(super) fn footer(text: &str) -> String {
-    format!("<footer>{}</footer>\n", marked(text))
 }
 
 pub(super) fn claims(claims: &[Claim]) -> String {
@@ -73,21 +50,12 @@ pub(super) fn figure(number: usize, figure: &Figure, caption: &str) -> Result<St
         count => count.min(3),
     };
     let columns = figure.columns.map_or(columns, |wanted| wanted.clamp(1, 3));
-    let mut html = format!("<figure>\n<div class=\"panels panels-{}\">\n", columns);
+    let mut html = format!("<figure>\n<div class=\"panels panels-{columns}\">\n");
     for (index, (drawing, panel)) in drawings.iter().zip(&figure.panels).enumerate() {
         // The outlines cannot be read aloud, so the panel says what it is.
-        let series: Vec<&str> = panel
-            .series
-            .iter()
-            .map(|series| series.label.as_str())
-            .filter(|label| !label.is_empty())
-            .collect();
+        let labels = panel.series.iter().map(|series| series.label.clone());
         let against = format!("{} against {}", panel.y_label, panel.x_label);
-        let spoken = [panel.title.clone(), against, series.join(", ")]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("; ");
+        let spoken = joined("; ", [panel.title.clone(), against, joined(", ", labels)]);
         let spoken = plain(&spoken);
         let svg = drawing.svg_with_prefix(&format!("figure{number}-{index}-"));
         let (width, height) = drawing.size();
@@ -103,6 +71,11 @@ pub(super) fn figure(number: usize, figure: &Figure, caption: &str) -> Result<St
     Ok(html)
 }
 
+/// The parts that are not empty, with something between them.
+fn joined(between: &str, parts: impl IntoIterator<Item = String>) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(between)
+}
+
 pub(super) fn table(caption: &str, table: &Table) -> String {
     let class = |align: Align| {
         if align == Align::Right { " class=\"number\"" } else { "" }
@@ -112,8 +85,7 @@ pub(super) fn table(caption: &str, table: &Table) -> String {
         // Outside of what scrolls: a caption of the table's own would be as wide as the table, or make it wider.
         html.push_str(&format!("<p class=\"caption\">{}</p>\n", marked(caption)));
     }
-    html.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n");
-    html.push_str("<thead><tr>");
+    html.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>");
     for (header, align) in table.columns() {
         html.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(*align), marked(header)));
     }
