@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::number;
+use crate::number::{self, Words};
 
 /// A setting's value.
 ///
@@ -19,7 +19,7 @@ pub enum Setting {
     /// A whole number below zero.
     Whole(i64),
     /// A real number.
-    Real(#[serde(with = "number::one")] f64),
+    Real(#[serde(with = "Words")] f64),
     /// Words.
     Text(String),
     /// Several values.

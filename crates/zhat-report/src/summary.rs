@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{error::ReportError, number};
+use crate::{error::ReportError, number::Words};
 
 /// How many iterations a curve keeps per factor of ten.
 const PER_DECADE: f64 = 20.0;
@@ -28,22 +28,22 @@ pub struct Curves {
     /// The iterations, counted from 1.
     pub iterations: Vec<usize>,
     /// The median at each iteration.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub median: Vec<f64>,
     /// The 25th percentile at each iteration.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub q25: Vec<f64>,
     /// The 75th percentile at each iteration.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub q75: Vec<f64>,
     /// The largest value at each iteration.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub worst: Vec<f64>,
     /// Lower end of the median's 95 % interval over repetitions, at each iteration.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub median_low: Vec<f64>,
     /// Its upper end.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub median_high: Vec<f64>,
 }
 

@@ -35,13 +35,6 @@ pub(super) fn drawings(figure: &Figure, each: usize) -> Result<Vec<Drawing>, Rep
     plans.chunks(each).map(drawing).collect()
 }
 
-/// Space above and below the frames, the same for all panels so that they line up.
-#[derive(Clone, Copy)]
-struct Margins {
-    top: f64,
-    bottom: f64,
-}
-
 /// A panel with everything measured that its margins depend on.
 pub(super) struct Plan<'a> {
     pub panel: &'a Panel,
@@ -53,7 +46,8 @@ pub(super) struct Plan<'a> {
     right: f64,
 }
 
-fn plan(figure: &Figure) -> Result<(Vec<Plan<'_>>, Margins), ReportError> {
+/// The panels, and the space above and below their frames: the same for all, so that they line up.
+fn plan(figure: &Figure) -> Result<(Vec<Plan<'_>>, (f64, f64)), ReportError> {
     if figure.panels.is_empty() {
         let reason = "the figure has no panels; give it at least one";
         return Err(ReportError::Unusable(reason.into()));
@@ -62,22 +56,18 @@ fn plan(figure: &Figure) -> Result<(Vec<Plan<'_>>, Margins), ReportError> {
     let top = if any(|panel| !panel.title.is_empty()) { 34.0 } else { 14.0 };
     let axes = if any(|panel| !panel.x_label.is_empty()) { 44.0 } else { 26.0 };
     let height = figure.panel_height - top - axes;
-    let plans = figure
-        .panels
-        .iter()
-        .map(|panel| Plan::new(panel, height))
-        .collect::<Result<Vec<_>, _>>()?;
+    let plans = figure.panels.iter().map(|panel| Plan::new(panel, height));
+    let plans: Vec<_> = plans.collect::<Result<_, _>>()?;
     // A legend below the axes makes the frames lower, which can push another legend out of its corner.
-    let mut margins = Margins { top, bottom: axes + 4.0 };
+    let mut bottom = axes + 4.0;
     loop {
-        let below = plans
-            .iter()
-            .map(|plan| plan.height_below(plan.frame(figure, margins, (0.0, 0.0))))
-            .fold(4.0, f64::max);
-        if axes + below <= margins.bottom {
-            return Ok((plans, margins));
+        let frame = |plan: &Plan<'_>| plan.frame(figure, (top, bottom), (0.0, 0.0));
+        let heights = plans.iter().map(|plan| plan.height_below(frame(plan)));
+        let needed = axes + heights.fold(4.0, f64::max);
+        if needed <= bottom {
+            return Ok((plans, (top, bottom)));
         }
-        margins.bottom = axes + below;
+        bottom = needed;
     }
 }
 
@@ -95,15 +85,14 @@ impl<'a> Plan<'a> {
         Ok(Self { panel, x, y, legend: Legend::new(panel), left, right })
     }
 
-    fn frame(&self, figure: &Figure, margins: Margins, (across, down): Point) -> Frame {
-        let left = across + self.left;
-        let top = down + margins.top;
+    fn frame(&self, figure: &Figure, margins: (f64, f64), (across, down): Point) -> Frame {
+        let (left, top) = (across + self.left, down + margins.0);
         // However small the figure, the frame keeps a size.
         let frame = Frame {
             left,
             top,
             right: (across + figure.panel_width - self.right).max(left + 10.0),
-            bottom: (down + figure.panel_height - margins.bottom).max(top + 10.0),
+            bottom: (down + figure.panel_height - margins.1).max(top + 10.0),
         };
         if !self.panel.equal_axes {
             return frame;
