@@ -17,11 +17,8 @@ impl Plan<'_> {
 
     /// The points of a series; nothing where the axes cannot show one.
     fn in_pixels(&self, frame: Frame, series: &Series) -> Vec<Option<Point>> {
-        series
-            .points
-            .iter()
-            .map(|&(x, y)| Some(frame.at(self.x.position(x)?, self.y.position(y)?)))
-            .collect()
+        let pixel = |&(x, y): &Point| Some(frame.at(self.x.position(x)?, self.y.position(y)?));
+        series.points.iter().map(pixel).collect()
     }
 
     /// The error bars to draw, as (x, top, bottom): some ten of them, evenly spread over the axis, and those of different

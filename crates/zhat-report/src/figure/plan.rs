@@ -139,14 +139,11 @@ fn axes(panel: &Panel) -> Result<(Axis, Axis), ReportError> {
     let points = || panel.series.iter().flat_map(|series| &series.points);
     let spreads = panel.series.iter().filter_map(|series| series.spread.as_ref());
     let spread_ends = spreads.flat_map(|spread| spread.lower.iter().chain(&spread.upper)).copied();
-    let scatter = panel
-        .series
-        .iter()
-        .any(|series| series.stroke == Stroke::Absent || series.marker.is_some());
+    let dots = |series: &Series| series.stroke == Stroke::Absent || series.marker.is_some();
     let grid = panel.density.as_ref();
     let x_limits = panel.x_limits.or(grid.map(|density| density.x_range));
     let y_limits = panel.y_limits.or(grid.map(|density| density.y_range));
-    let x_padding = if scatter { 0.04 } else { 0.0 };
+    let x_padding = if panel.series.iter().any(dots) { 0.04 } else { 0.0 };
     let x_values = points().map(|point| point.0);
     let y_values = points().map(|point| point.1).chain(spread_ends);
     let name = |axis| format!("{axis} axis of panel `{}`", panel.title);

@@ -15,7 +15,7 @@ pub(super) fn marked(text: &str) -> String {
 /// A text as an element of its own; `tag` is its name and attributes.
 pub(super) fn element(tag: &str, text: &str) -> String {
     let name = tag.split(' ').next().unwrap_or(tag);
-    format!("<{tag}>{}</{name}>\n", marked(text))
+    format!("<{tag}>{}</{name}>", marked(text))
 }
 
 fn with_marks(text: &str, marks: [&str; 4]) -> String {

@@ -102,7 +102,7 @@ impl Page {
         let title = html::plain(&self.title);
         let heading = html::marked(&self.title);
         let optional = |tag, text: &Option<String>| {
-            text.as_deref().map(|text| html::element(tag, text)).unwrap_or_default()
+            text.as_deref().map(|text| html::element(tag, text) + "\n").unwrap_or_default()
         };
         let lead = optional("p class=\"lead\"", &self.lead);
         let contents =
@@ -119,7 +119,7 @@ impl Page {
     }
 
     fn element(self, tag: &str, text: &str) -> Self {
-        self.block(html::element(tag, text))
+        self.block(html::element(tag, text) + "\n")
     }
 
     fn block(mut self, block: String) -> Self {
