@@ -29,7 +29,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
             message = format!("{message}: {cause}");
         }
     }
-    eprintln!("error: {message}");
+    eprintln!("error: {message}{}", hint(error));
     let setting = matches!(error.downcast_ref(), Some(zhat::Error::InvalidSetting { .. }));
     let path = matches!(error.downcast_ref(), Some(zhat_report::ReportError::Write { .. }));
     let table = error
@@ -37,4 +37,32 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         .is_some_and(zhat_table::TableError::is_input);
     let data = error.is::<zhat_table::data::Error>();
     ExitCode::from(if setting || path || table || data { 2 } else { 1 })
+}
+
+/// Libraries name settings; here is what to type for them.
+fn hint(error: &anyhow::Error) -> String {
+    use zhat_table::TableError::{NotARun, RunExists, Unfinished, Zhat};
+    let table = error.downcast_ref::<zhat_table::TableError>();
+    match table {
+        Some(RunExists { .. }) => return " (--out for another, --resume to go on)".into(),
+        Some(NotARun { .. }) => return " (the --out of `zhat fit`)".into(),
+        Some(Unfinished { path, .. }) => {
+            return format!(" (`zhat fit --resume --out {}`)", path.display());
+        }
+        _ => (),
+    }
+    let core = match table {
+        Some(Zhat(core)) => Some(core),
+        _ => error.downcast_ref(),
+    };
+    let Some(zhat::Error::InvalidSetting { name, .. }) = core else { return String::new() };
+    let flag = match *name {
+        "number of rows" => "-n",
+        "rows of a distance" => "--wasserstein",
+        "num_particles" => "--particles",
+        "particles" | "estimates" | "given" | "quantiles" | "copies" | "criteria" | "repeats"
+        | "steps" | "seconds" | "threads" => return format!(" (--{name})"),
+        _ => return String::new(),
+    };
+    format!(" ({flag})")
 }

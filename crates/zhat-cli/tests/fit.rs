@@ -151,8 +151,72 @@ fn a_run_that_diverges_is_rolled_back_and_leaves_no_model_that_is_not_a_number()
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("with the learning rate times 0.5"), "{text}");
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("given up after going back 5 times") && text.contains("learning-rate"), "{text}");
+    assert!(
+        text.contains("given up after going back 5 times") && text.contains("learning-rate"),
+        "{text}"
+    );
     assert!(!out.join("model.safetensors").exists());
+}
+
+#[test]
+fn a_run_is_taken_up_with_more_steps_and_refuses_what_would_make_it_another() {
+    let out = directory("longer").join("run");
+    assert_done(&fit(&out, &[]).output().expect("it runs"));
+    let resumed = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zhat"));
+        command.args(["fit", "--resume", "--quiet", "--out"]).arg(&out).args(more);
+        command.output().expect("it runs")
+    };
+    for (more, name) in [
+        (&["--set", "model.context=9"] as &[&str], "model.context"),
+        (&["--criterion", "rnce"], "step.criterion"),
+        (&["--seed", "4"], "seed"),
+        (&["builtin:pinwheel"], "data.source"),
+        (&["--preset", "power"], "preset"),
+        (&["--steps", "60", "--set", "step.warm-up=30"], "120"),
+    ] {
+        let output = resumed(more);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {text}");
+        assert!(text.contains(name), "{more:?}: {text}");
+    }
+    let before = model(&out);
+    let longer = resumed(&["--set", "training.num-steps=160", "--json"]);
+    assert_done(&longer);
+    let report: serde_json::Value = serde_json::from_slice(&longer.stdout).expect("JSON");
+    assert_eq!(report["steps"], 160);
+    assert_ne!(model(&out), before);
+    let config = fs::read_to_string(out.join("config.toml")).expect("a configuration");
+    assert!(config.contains("num-steps = 160"), "{config}");
+}
+
+#[test]
+fn a_configuration_brings_its_own_data_and_seed() {
+    let root = directory("own-config");
+    let first = root.join("first");
+    assert_done(&fit(&first, &["--seed", "7"]).output().expect("it runs"));
+    let config = first.join("config.toml");
+    let again = root.join("again");
+    let output = Command::new(env!("CARGO_BIN_EXE_zhat"))
+        .args(["fit", "--quiet", "--config"])
+        .arg(&config)
+        .arg("--out")
+        .arg(&again)
+        .output()
+        .expect("it runs");
+    assert_done(&output);
+    assert_eq!(model(&first), model(&again), "the same data, seed and settings");
+    let compared = root.join("compared");
+    let output = Command::new(env!("CARGO_BIN_EXE_zhat"))
+        .args(["compare", "--quiet", "--criteria", "q-only", "--steps", "20", "--config"])
+        .arg(&config)
+        .arg("--out")
+        .arg(&compared)
+        .output()
+        .expect("it runs");
+    assert_done(&output);
+    let used = fs::read_to_string(compared.join("q-only-1/config.toml")).expect("a configuration");
+    assert!(used.contains("seed = 7") && used.contains("builtin:banana"), "{used}");
 }
 
 #[test]

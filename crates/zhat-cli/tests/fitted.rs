@@ -84,7 +84,7 @@ fn evaluate_gives_every_number_and_a_verdict() {
         "se_log_z",
         "log_z",
         "mean_log_z_hat",
-        "smallest_ess",
+        "smallest_effective_sample_size",
         "largest_weight",
         "proposal_log_likelihood",
         "truth",
@@ -191,7 +191,8 @@ fn missing_cells_are_filled_and_the_others_left_alone() {
     let data = write("holes.csv", "x1,x2\n0.0,\n,1.0\n,\n0.25,0.5\n");
     let text = done(&zhat(&["impute", run(), data, "--quantiles", "0.1,0.9", "--quiet"]));
     let (header, filled) = rows(&text);
-    let expected = ["x1", "x2", "x1_q0.1", "x2_q0.1", "x1_q0.9", "x2_q0.9", "ess", "trusted"];
+    let expected = "x1,x2,x1_q0.1,x2_q0.1,x1_q0.9,x2_q0.9,effective_sample_size,trusted";
+    let expected: Vec<&str> = expected.split(',').collect();
     assert_eq!(header, expected);
     assert_eq!((filled[0][0], filled[1][1]), (0.0, 1.0));
     assert_eq!(filled[3][..6], [0.25, 0.5, 0.25, 0.5, 0.25, 0.5]);
@@ -238,7 +239,10 @@ fn bad_input_is_named_and_leaves_no_file() {
         (&["sample", run(), "--given", "x1=1,x2=2", "--out", "bad.csv"], "nothing left"),
         (&["sample", run(), "--given", "x1"], "COLUMN=VALUE"),
         (&["impute", run(), holes, "--quantiles", "2", "--out", "bad.csv"], "between 0 and 1"),
-        (&["impute", run(), holes, "--copies", "2", "--out", "bad.csv"], "--fill draw"),
+        (&["impute", run(), holes, "--copies", "2", "--out", "bad.csv"], "fill is draw"),
+        (&["impute", run(), holes, "--fill", "mode", "--out", "bad.csv"], "mean, median, draw"),
+        (&["impute", run(), holes, "--particles", "3", "--out", "bad.csv"], "(--particles)"),
+        (&["evaluate", run(), "--resampling", "none"], "systematic"),
         (&["compare", "builtin:banana", "--criteria", "cd", "--out", "bad"], "smc-rnce"),
         (&["compare", "builtin:banana", "--criteria", "rnce,rnce", "--out", "bad"], "twice"),
     ];
@@ -256,6 +260,46 @@ fn bad_input_is_named_and_leaves_no_file() {
 }
 
 #[test]
+fn a_fit_of_the_proposal_alone_is_the_proposal() {
+    let fit = ["fit", "builtin:banana", "--criterion", "q-only", "--steps", "200", "--out", "q"];
+    let results = done(&zhat(&[&with_settings(&fit)[..], &["--json"]].concat()));
+    let results: serde_json::Value = serde_json::from_str(&results).expect("JSON");
+    let evaluate = ["evaluate", "q", "--wasserstein", "200", "--json", "--quiet"];
+    let report: serde_json::Value = serde_json::from_str(&done(&zhat(&evaluate))).expect("JSON");
+    for likelihood in [&results["test"], &report] {
+        assert_eq!(likelihood["log_likelihood"], likelihood["proposal_log_likelihood"]);
+        assert_eq!((&likelihood["log_z"], &likelihood["se_log_z"]), (&0.0.into(), &0.0.into()));
+    }
+    assert_eq!(report["verdict"]["trusted"], true, "{report}");
+    let validation = results["validation_log_likelihood"].as_f64().expect("a number");
+    let test = report["log_likelihood"].as_f64().expect("a number");
+    assert!(
+        (validation - test).abs() < 0.5,
+        "validation has the same density: {validation} {test}"
+    );
+    let distance = |of: &str| report["wasserstein"][of].as_f64().expect("a number");
+    assert!(distance("model") < 2.0 * distance("data"), "{report}");
+    let data = write("q.csv", "x1,x2\n0.0,1.0\n1.0,3.0\n");
+    let (_, scores) = rows(&done(&zhat(&["score", "q", data, "--parts", "--quiet"])));
+    assert!(scores.iter().all(|row| row[0] == row[2] && row[1] == row[2]), "{scores:?}");
+    let sample = zhat(&["sample", "q", "-n", "300", "--out", "q_draws.csv", "--quiet"]);
+    assert!(done(&sample).contains("worth 300 independent"), "no draw is taken twice");
+    assert!(zhat(&["report", "q", "--quiet"]).status.success());
+}
+
+#[test]
+fn one_seed_says_that_it_is_one() {
+    let compare = ["compare", "builtin:banana", "--criteria", "rnce,smc-rnce", "--steps", "60"];
+    let more = ["--out", "single", "--set", "seed=7"];
+    let text = done(&zhat(&with_settings(&[&compare[..], &more].concat())));
+    assert_eq!(text.matches("one seed").count(), 2, "{text}");
+    let page = fs::read_to_string(root().join("single/report.html")).expect("a page");
+    assert!(page.contains("one seed: errors are those of rows and log Z alone"));
+    let config = fs::read_to_string(root().join("single/rnce-1/config.toml")).expect("settings");
+    assert!(config.contains("seed = 7"), "the configuration's own seed counts: {config}");
+}
+
+#[test]
 fn criteria_are_compared_and_a_comparison_is_taken_up_again() {
     let arguments = ["compare", "builtin:banana", "--criteria", "rnce,q-only", "--steps", "60"];
     let more = ["--repeats", "2", "--json", "--out", "compared"];
@@ -266,7 +310,8 @@ fn criteria_are_compared_and_a_comparison_is_taken_up_again() {
     assert_eq!(criteria.len(), 2);
     assert_eq!(criteria.iter().filter(|row| row["behind_best"] == 0.0).count(), 1, "{criteria:?}");
     for row in criteria {
-        assert!(row["se_repeats"].is_number() && row["se_test"].is_number(), "{row}");
+        assert!(row["se_seeds"].is_number() && row["se_test"].is_number(), "{row}");
+        assert!(row["told_apart"].is_boolean(), "{row}");
     }
     for file in ["comparison.json", "comparison.svg", "comparison.png", "report.html"] {
         assert!(root().join("compared").join(file).is_file(), "{file}");

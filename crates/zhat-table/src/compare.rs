@@ -1,4 +1,11 @@
 //! Several criteria on equal terms: the same data, the same budget, one table, one figure.
+//!
+//! Criteria are told apart by paired differences: for each seed, the mean over its test rows of how far one is ahead of the
+//! other; over seeds, their mean, with an error that holds the spread over seeds and the luck of the test rows that the seeds
+//! share. One is called the best only where it is ahead of every other by more than twice that error, and by more than that
+//! where few seeds leave the error itself uncertain. One seed knows nothing of the spread, and says so.
+
+mod seeds;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +18,12 @@ use zhat_report::figure::{Colour, Figure, Panel, Scale, Series};
 use zhat_report::page::Page;
 use zhat_report::{Align, Table, export};
 
+use self::seeds::{OfSeed, OverSeeds};
 use crate::error::{Result, TableError};
-use crate::fit::{Event, FitConfig, FitReport, MetricsRecord, Session, StepTimer, mean_and_error};
+use crate::fit::{Event, FitConfig, FitReport, Session, StepTimer};
 use crate::fitted::Fitted;
 use crate::prepare::{Prepared, prepare};
+use crate::report::{points, read_metrics};
 use crate::run::RunDirectory;
 
 /// What every criterion gets.
@@ -49,20 +58,22 @@ pub struct Compared {
     pub criterion: String,
     /// Mean test log-likelihood, in nats a row.
     pub log_likelihood: f64,
-    /// Its standard error from the finite number of test rows.
+    /// Its standard error from the finite number of test rows, which does not shrink where seeds share them.
     pub se_test: f64,
     /// Its standard error from the estimates of `log Z`.
     pub se_log_z: f64,
-    /// Its standard error over the repeats, if there are several.
-    pub se_repeats: Option<f64>,
-    /// How much the best criterion is ahead, row by row.
+    /// Its standard error from the spread over seeds; none with one seed.
+    pub se_seeds: Option<f64>,
+    /// How much the criterion with the highest likelihood is ahead, row by row.
     pub behind_best: f64,
-    /// Standard error of that, with the rows paired; zero for the best.
+    /// Standard error of that, over seeds, rows and `log Z`; zero for the highest itself.
     pub se_behind_best: f64,
+    /// Whether that is more than chance; for the highest itself, whether it is so for all others.
+    pub told_apart: bool,
     /// The proposal's own log-likelihood.
     pub proposal_log_likelihood: f64,
     /// Smallest effective sample size of a stage, as a share of the particles.
-    pub smallest_ess: f64,
+    pub smallest_effective_sample_size: f64,
     /// Steps of the first repeat.
     pub steps: u64,
     /// Seconds of all repeats, training and evaluation.
@@ -86,10 +97,11 @@ pub struct Comparison {
 
 /// One fit.
 struct Cell {
-    directory: PathBuf,
     report: FitReport,
-    /// Log-density of every test row but for `log Z` and the units.
-    log_p_tilde: Vec<f64>,
+    /// Steps, and the log-likelihood of the validation part after them.
+    validation: Vec<(f64, f64)>,
+    /// Log-density of every test row.
+    of_rows: OfSeed,
 }
 
 /// Fits every criterion, and writes `comparison.json`, a figure and a page into the directory; `None` if it was told to stop.
@@ -102,7 +114,7 @@ pub fn compare(
     watch: &Arc<Watch>,
     observer: &mut dyn FnMut(&str, &Event),
 ) -> Result<Option<Comparison>> {
-    validate(options)?;
+    validate(base, options)?;
     if out.join("comparison.json").exists() && !options.resume {
         return Err(TableError::RunExists { path: out.to_owned() });
     }
@@ -127,7 +139,7 @@ pub fn compare(
         }
     }
     let comparison = summarise(base, options, &cells);
-    let figure = figure(&cells)?;
+    let figure = figure(&cells);
     export::figure::write(out, "comparison", &figure)?;
     let json = serde_json::to_vec_pretty(&comparison).expect("a comparison is plain data");
     crate::run::write_atomically(&out.join("comparison.json"), &json)?;
@@ -135,23 +147,28 @@ pub fn compare(
     Ok(Some(comparison))
 }
 
-fn validate(options: &CompareOptions) -> Result<()> {
-    let wrong = |reason: &str| Err(TableError::Config { reason: reason.into() });
-    if options.criteria.is_empty() {
-        return wrong("--criteria: name at least one");
+fn validate(base: &FitConfig, options: &CompareOptions) -> Result<()> {
+    let names: Vec<&str> = options.criteria.iter().map(|criterion| criterion.name()).collect();
+    let twice = (1..names.len()).find(|&index| names[..index].contains(&names[index]));
+    if names.is_empty() || twice.is_some() {
+        return Err(TableError::setting(
+            "criteria",
+            names.join(","),
+            "at least one, and none of them twice",
+        ));
+    }
+    for &criterion in &options.criteria {
+        let mut config = base.clone();
+        config.step.criterion = criterion;
+        config.validate()?;
     }
     if options.repeats == 0 {
-        return wrong("--repeats is 0, but must be at least 1");
-    }
-    for (index, criterion) in options.criteria.iter().enumerate() {
-        if options.criteria[..index].contains(criterion) {
-            return wrong(&format!("--criteria: {} is named twice", criterion.name()));
-        }
+        return Err(TableError::setting("repeats", 0, "at least 1"));
     }
     match options.budget {
-        Budget::Steps(0) => wrong("--steps is 0, but must be at least 1"),
+        Budget::Steps(0) => Err(TableError::setting("steps", 0, "at least 1")),
         Budget::Seconds(seconds) if !(seconds.is_finite() && seconds > 0.0) => {
-            wrong("--seconds must be larger than zero")
+            Err(TableError::setting("seconds", seconds, "larger than zero"))
         }
         _ => Ok(()),
     }
@@ -189,19 +206,19 @@ fn cell(
         Some(run) => {
             if FitConfig::read(&run.config())? != config {
                 let reason = format!(
-                    "{} was fitted with other settings; give the same ones, or another --out",
+                    "{} was fitted with other settings; give the same ones, or another directory",
                     directory.display()
                 );
                 return Err(TableError::Config { reason });
             }
             if let Some(report) = read_report(run) {
-                return read_cell(directory, report, data, options.threads).map(Some);
+                return read_cell(&directory, report, data, options.threads).map(Some);
             }
             Session::resume(config, data.clone(), &directory, options.threads)?.0
         }
     };
     match session.run(None, watch, &mut |event: &Event| observer(event))? {
-        Some(report) => read_cell(directory, report, data, options.threads).map(Some),
+        Some(report) => read_cell(&directory, report, data, options.threads).map(Some),
         None => Ok(None),
     }
 }
@@ -210,55 +227,59 @@ fn read_report(run: &RunDirectory) -> Option<FitReport> {
     serde_json::from_slice(&fs::read(run.results()).ok()?).ok()
 }
 
-fn read_cell(
-    directory: PathBuf,
-    report: FitReport,
-    data: &Prepared,
-    threads: usize,
-) -> Result<Cell> {
-    let fitted = Fitted::open(&directory, threads, Default::default())?;
-    let log_p_tilde = fitted.evaluator().score(&data.test).log_p_tilde;
-    Ok(Cell { directory, report, log_p_tilde })
+fn read_cell(out: &Path, report: FitReport, data: &Prepared, threads: usize) -> Result<Cell> {
+    let fitted = Fitted::open(out, threads, Default::default())?;
+    // While the proposal alone is trained, the model says nothing yet.
+    let warm_up = fitted.config()?.step.warm_up as f64;
+    let mut validation = points(&read_metrics(fitted.run())?, |line| line.validation);
+    validation.retain(|(step, _)| *step > warm_up);
+    let log_p_tilde = fitted.density().score(&data.in_units(&data.test))?.log_p_tilde;
+    let of_rows = OfSeed {
+        values: log_p_tilde.iter().map(|log_p| log_p - report.test.log_z).collect(),
+        rows: data.test_rows.clone(),
+        se_log_z: report.test.se_log_z,
+    };
+    Ok(Cell { report, validation, of_rows })
 }
 
 fn summarise(base: &FitConfig, options: &CompareOptions, cells: &[Vec<Cell>]) -> Comparison {
-    let mean = |cells: &[Cell], of: &dyn Fn(&FitReport) -> f64| {
-        cells.iter().map(|cell| of(&cell.report)).sum::<f64>() / cells.len() as f64
+    let over_seeds = |of: &dyn Fn(usize) -> OfSeed| {
+        OverSeeds::new(&(0..cells[0].len()).map(of).collect::<Vec<_>>())
     };
-    let likelihoods: Vec<f64> =
-        cells.iter().map(|cells| mean(cells, &|report| report.test.log_likelihood)).collect();
+    let own: Vec<OverSeeds> =
+        cells.iter().map(|cells| over_seeds(&|seed| cells[seed].of_rows.clone())).collect();
     let best = (0..cells.len())
-        .max_by(|&a, &b| likelihoods[a].total_cmp(&likelihoods[b]))
+        .max_by(|&a, &b| own[a].mean.total_cmp(&own[b].mean))
         .expect("at least one criterion");
-    let repeats = options.repeats as f64;
-    // Independent over the repeats: variances add up.
-    let error = |cells: &[Cell], of: &dyn Fn(&FitReport) -> f64| {
-        (mean(cells, &|report| of(report).powi(2)) / repeats).sqrt()
-    };
-    let criteria =
-        options.criteria.iter().zip(cells).enumerate().map(|(index, (criterion, own))| {
-            let values: Vec<f64> = own.iter().map(|cell| cell.report.test.log_likelihood).collect();
-            let (behind_best, se_behind_best) = match index == best {
-                true => (0.0, 0.0),
-                false => behind(&cells[best], own),
-            };
-            Compared {
-                criterion: criterion.name().into(),
-                log_likelihood: likelihoods[index],
-                se_test: error(own, &|report| report.test.se_test),
-                se_log_z: error(own, &|report| report.test.se_log_z),
-                se_repeats: (own.len() > 1).then(|| mean_and_error(&values).1),
-                behind_best,
-                se_behind_best,
-                proposal_log_likelihood: mean(own, &|report| report.test.proposal_log_likelihood),
-                smallest_ess: own
-                    .iter()
-                    .map(|cell| cell.report.test.smallest_ess)
-                    .fold(f64::INFINITY, f64::min),
-                steps: own[0].report.steps,
-                seconds: own.iter().map(|cell| cell.report.seconds).sum(),
-            }
-        });
+    let behind: Vec<OverSeeds> = cells
+        .iter()
+        .map(|cells_of| {
+            over_seeds(&|seed| cells[best][seed].of_rows.ahead_of(&cells_of[seed].of_rows))
+        })
+        .collect();
+    let told = |index: usize| behind[index].is_told_from_zero();
+    let is_best = (0..cells.len()).all(|index| index == best || told(index));
+    let criteria = options.criteria.iter().enumerate().map(|(index, criterion)| {
+        let (own, behind, cells) = (&own[index], &behind[index], &cells[index]);
+        let tests = || cells.iter().map(|cell| &cell.report.test);
+        Compared {
+            criterion: criterion.name().into(),
+            log_likelihood: own.mean,
+            se_test: own.se_rows,
+            se_log_z: own.se_log_z,
+            se_seeds: own.se_seeds,
+            behind_best: behind.mean,
+            se_behind_best: if index == best { 0.0 } else { behind.standard_error },
+            told_apart: if index == best { is_best } else { told(index) },
+            proposal_log_likelihood: tests().map(|test| test.proposal_log_likelihood).sum::<f64>()
+                / cells.len() as f64,
+            smallest_effective_sample_size: tests()
+                .map(|test| test.smallest_effective_sample_size)
+                .fold(1.0, f64::min),
+            steps: cells[0].report.steps,
+            seconds: cells.iter().map(|cell| cell.report.seconds).sum(),
+        }
+    });
     let truths: Option<Vec<f64>> = cells[0].iter().map(|cell| cell.report.truth).collect();
     Comparison {
         source: base.data.source.clone(),
@@ -269,87 +290,56 @@ fn summarise(base: &FitConfig, options: &CompareOptions, cells: &[Vec<Cell>]) ->
     }
 }
 
-/// Mean of how much one criterion is ahead of another, and its standard error: the test rows are the same for both, so
-/// that what is common to them cancels.
-fn behind(ahead: &[Cell], own: &[Cell]) -> (f64, f64) {
-    let (mut sum, mut variance) = (0.0, 0.0);
-    for (a, b) in ahead.iter().zip(own) {
-        let rows: Vec<f64> = a.log_p_tilde.iter().zip(&b.log_p_tilde).map(|(a, b)| a - b).collect();
-        let (mean, error) = mean_and_error(&rows);
-        let (a, b) = (&a.report.test, &b.report.test);
-        sum += mean - a.log_z + b.log_z;
-        variance += error.powi(2) + a.se_log_z.powi(2) + b.se_log_z.powi(2);
-    }
-    let repeats = own.len() as f64;
-    (sum / repeats, variance.sqrt() / repeats)
-}
-
 /// Validation curves, one colour for each criterion and one line for each repeat.
-fn figure(cells: &[Vec<Cell>]) -> Result<Figure> {
+fn figure(cells: &[Vec<Cell>]) -> Figure {
     let mut panel = Panel::new("Validation")
         .x("step", Scale::Linear)
         .y("log-likelihood, nats a row", Scale::Linear);
     for (index, cells) in cells.iter().enumerate() {
         for (repeat, cell) in cells.iter().enumerate() {
-            let run = RunDirectory::open(&cell.directory)?;
-            let path = run.metrics();
-            let text = fs::read_to_string(&path).map_err(|source| TableError::io(&path, source))?;
-            let points = text
-                .lines()
-                .filter_map(|line| serde_json::from_str::<MetricsRecord>(line).ok())
-                // While the proposal alone is trained, the model says nothing yet.
-                .filter(|line| line.step > warm_up(&run))
-                .filter_map(|line| Some((line.step as f64, line.validation?)));
             let label = if repeat == 0 { cell.report.criterion.as_str() } else { "" };
-            panel = panel.series(Series::line(label, Colour::of_series(index), points.collect()));
+            let line = Series::line(label, Colour::of_series(index), cell.validation.clone());
+            panel = panel.series(line);
         }
     }
-    Ok(Figure { panel_width: 560.0, ..Figure::new(vec![panel]) })
-}
-
-fn warm_up(run: &RunDirectory) -> u64 {
-    FitConfig::read(&run.config()).map_or(0, |config| config.step.warm_up)
+    Figure { panel_width: 560.0, ..Figure::new(vec![panel]) }
 }
 
 impl Comparison {
     /// As a table, for the terminal or a page.
     pub fn table(&self) -> Table {
-        let mut columns = vec![
+        let mut table = Table::new([
             ("criterion", Align::Left),
             ("test log-likelihood", Align::Right),
             ("± rows", Align::Right),
             ("± log Z", Align::Right),
-        ];
-        if self.repeats > 1 {
-            columns.push(("± repeats", Align::Right));
-        }
-        columns.extend([
-            ("behind the best", Align::Right),
+            ("± seeds", Align::Right),
+            ("behind the highest", Align::Left),
             ("proposal", Align::Right),
-            ("smallest ESS", Align::Right),
+            ("smallest effective sample size", Align::Right),
             ("steps", Align::Right),
             ("seconds", Align::Right),
         ]);
-        let mut table = Table::new(columns);
+        let number = |value: f64| format!("{value:.4}");
         for row in &self.criteria {
-            let mut cells = vec![
+            let behind = match (row.se_behind_best, row.told_apart) {
+                (0.0, true) => "best".into(),
+                (0.0, false) => "highest, not told apart".into(),
+                (error, true) => format!("{:.4} ± {error:.4}", row.behind_best),
+                (error, false) => format!("{:.4} ± {error:.4}, not told apart", row.behind_best),
+            };
+            table.row([
                 row.criterion.clone(),
-                format!("{:.4}", row.log_likelihood),
-                format!("{:.4}", row.se_test),
-                format!("{:.4}", row.se_log_z),
-            ];
-            cells.extend(row.se_repeats.map(|error| format!("{error:.4}")));
-            cells.extend([
-                match row.se_behind_best {
-                    0.0 => "best".into(),
-                    error => format!("{:.4} ± {error:.4}", row.behind_best),
-                },
-                format!("{:.4}", row.proposal_log_likelihood),
-                format!("{:.1} %", 100.0 * row.smallest_ess),
+                number(row.log_likelihood),
+                number(row.se_test),
+                number(row.se_log_z),
+                row.se_seeds.map_or_else(|| "one seed".into(), number),
+                behind,
+                number(row.proposal_log_likelihood),
+                format!("{:.1} %", 100.0 * row.smallest_effective_sample_size),
                 row.steps.to_string(),
                 format!("{:.0}", row.seconds),
             ]);
-            table.row(cells);
         }
         table
     }
@@ -359,16 +349,53 @@ impl Comparison {
             Budget::Steps(steps) => format!("{steps} steps"),
             Budget::Seconds(seconds) => format!("{seconds} seconds"),
         };
-        let fits = if self.repeats == 1 { "fit" } else { "fits" };
-        let lead = format!("{budget} for each criterion, {} {fits} of each.", self.repeats);
+        let seeds = match self.repeats {
+            1 => "one seed: errors are those of rows and log Z alone, and another seed may turn the order".into(),
+            repeats => format!("{repeats} seeds"),
+        };
+        let lead = format!("{budget} for each criterion, {seeds}.");
         let mut page = Page::new(format!("{}: criteria on equal terms", self.source)).lead(lead);
         page = page.section("Test log-likelihood").table(
-            "Nats a row, in the units of the data. The difference to the best is taken row by row.",
+            "Nats a row, in the units of the data. The difference to the highest is taken row by row, and its error over seeds, rows and log Z.",
             &self.table(),
         );
         if let Some(truth) = self.truth {
             page = page.text(&format!("The truth has {truth:.4}."));
         }
         Ok(page.section("Training").figure(figure, "Log-likelihood of the validation part.")?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_criterion_is_called_best_only_where_it_is_told_apart() {
+        let row = |criterion: &str, behind_best, se_behind_best, told_apart| Compared {
+            criterion: criterion.into(),
+            log_likelihood: -1.0 - behind_best,
+            se_test: 0.01,
+            se_log_z: 0.01,
+            se_seeds: None,
+            behind_best,
+            se_behind_best,
+            told_apart,
+            proposal_log_likelihood: -1.2,
+            smallest_effective_sample_size: 0.5,
+            steps: 10,
+            seconds: 1.0,
+        };
+        let text = |told_apart| {
+            let criteria = vec![row("a", 0.0, 0.0, told_apart), row("b", 0.02, 0.01, told_apart)];
+            let (source, budget) = ("some".into(), Budget::Steps(10));
+            let comparison = Comparison { source, budget, repeats: 1, truth: None, criteria };
+            comparison.table().to_string()
+        };
+        assert!(text(true).contains("best") && !text(true).contains("not told apart"));
+        assert!(
+            !text(false).contains("best") && text(false).matches("not told apart").count() == 2
+        );
+        assert_eq!(text(true).matches("one seed").count(), 2);
     }
 }

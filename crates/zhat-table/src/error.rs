@@ -41,30 +41,26 @@ pub enum TableError {
     },
 
     /// A new run into a directory that has one.
-    #[error(
-        "{} holds a run already. Give another --out, go on with --resume, or remove the directory.",
-        path.display()
-    )]
+    #[error("{} holds a run already. Give another directory, resume the run, or remove it.", path.display())]
     RunExists {
         /// The directory.
         path: PathBuf,
     },
 
     /// A directory that is no run.
-    #[error("{} is not a run: it has no config.toml. Give the --out directory of a `zhat fit`.", path.display())]
+    #[error("{} is not a run: it has no config.toml. Give the directory of a fit.", path.display())]
     NotARun {
         /// The directory.
         path: PathBuf,
     },
 
     /// A run whose fit has not ended.
-    #[error(
-        "{} has no model yet: its fit has not ended. Go on with it by `zhat fit --resume --out {}`.",
-        path.display(), path.display()
-    )]
-    NoModel {
+    #[error("{} is not finished: it has no {file} yet. Resume its fit.", path.display())]
+    Unfinished {
         /// The directory.
         path: PathBuf,
+        /// What is not there.
+        file: &'static str,
     },
 
     /// A model file.
@@ -91,6 +87,16 @@ pub enum TableError {
 impl TableError {
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         TableError::Io { path: path.to_owned(), source }
+    }
+
+    /// A setting outside its range: its name, what was given, and what it must be.
+    pub(crate) fn setting(
+        name: &'static str,
+        value: impl ToString,
+        expected: impl Into<String>,
+    ) -> Self {
+        let (value, expected) = (value.to_string(), expected.into());
+        TableError::Zhat(zhat::Error::InvalidSetting { name, value, expected })
     }
 
     pub(crate) fn model(path: &Path, reason: String) -> Self {

@@ -1,13 +1,14 @@
 //! From a table to a density: what a practitioner does with zhat.
 //!
 //! Data in ([`data`]), a fit that can be stopped and resumed ([`fit`]), what is on disk ([`run`]), a page about it
-//! ([`report`]), what the fitted density is for ([`fitted`]), and criteria side by side ([`compare`]). The mathematics is in
-//! the crate `zhat`.
+//! ([`report`]), what any fitted density can do in memory ([`density`]) and what it is for ([`fitted`]), and criteria side by
+//! side ([`compare`]). The mathematics is in the crate `zhat`.
 
 #![warn(missing_docs)]
 
 pub mod compare;
 pub mod data;
+pub mod density;
 pub mod error;
 pub mod fit;
 pub mod fitted;

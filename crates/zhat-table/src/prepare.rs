@@ -5,7 +5,7 @@ use std::path::Path;
 use zhat::rng::Streams;
 
 use crate::data::benchmark::PreparedSet;
-use crate::data::{Dequantise, Source, Standardiser, split};
+use crate::data::{Dequantise, Source, Standardiser};
 use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig};
 use crate::fitted::mean_log_density;
@@ -29,8 +29,19 @@ pub struct Prepared {
     pub hash: String,
     /// Mean log-density of the test rows under the truth, for a built-in set.
     pub truth_of_test: Option<f64>,
+    /// Which rows of the table the test part is; empty where each seed draws a table of its own.
+    pub test_rows: Vec<usize>,
     /// What the user should know.
     pub notes: Vec<String>,
+}
+
+impl Prepared {
+    /// Rows of a part in the units of the data.
+    pub fn in_units(&self, part: &[f32]) -> Vec<f32> {
+        let mut rows = part.to_vec();
+        self.standardiser.invert(&mut rows);
+        rows
+    }
 }
 
 /// Reads and prepares the data of a configuration; the same configuration gives the same numbers.
@@ -46,17 +57,21 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
         .iter()
         .map(|(column, step)| Dequantise { column: column.clone(), step: *step })
         .collect();
+    let is_drawn = matches!(source, Source::Builtin(_));
     let loaded = source.load_dequantised(&data.read, &noise, &mut streams.stream("data", 0, 0))?;
     let mut notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     if loaded.dropped_rows > 0 {
         notes.push(format!("{} rows with missing cells were left out", loaded.dropped_rows));
     }
     let (hash, columns) = (loaded.table.hash(), loaded.table.columns().to_vec());
-    let parts = split(&loaded.table, &data.split, &mut streams.stream("split", 0, 0))?;
+    let rows = data.split.indices(loaded.table.rows(), &mut streams.stream("split", 0, 0))?;
+    let part = |rows: &[usize]| loaded.table.select_rows(rows);
+    let (train, validation, test) = (part(&rows.train), part(&rows.validation), part(&rows.test));
+    let test_rows = if is_drawn { Vec::new() } else { rows.test };
     let truth_of_test =
-        loaded.truth.map(|truth| mean_log_density(&*truth, parts.test.values(), columns.len()));
+        loaded.truth.map(|truth| mean_log_density(&*truth, test.values(), columns.len()));
     let standardiser = match data.standardise {
-        true => Standardiser::fit(&parts.train)?,
+        true => Standardiser::fit(&train)?,
         false => Standardiser::identity(columns.len()),
     };
     let standardised = |table: crate::data::Table| {
@@ -64,15 +79,16 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
         standardiser.apply(&mut values);
         values
     };
-    let rows = [&parts.train, &parts.validation, &parts.test].map(|part| part.rows());
+    let numbers = [&train, &validation, &test].map(|part| part.rows());
     Ok(Prepared {
         columns,
-        rows,
-        train: standardised(parts.train),
-        validation: standardised(parts.validation),
-        test: standardised(parts.test),
+        rows: numbers,
+        train: standardised(train),
+        validation: standardised(validation),
+        test: standardised(test),
         hash,
         truth_of_test,
+        test_rows,
         notes,
         standardiser,
     })
@@ -97,6 +113,7 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
         rows: meta.rows,
         train: split.train.into_values(),
         validation: split.validation.into_values(),
+        test_rows: (0..split.test.rows()).collect(),
         test: split.test.into_values(),
         hash: meta.hash,
         truth_of_test: None,

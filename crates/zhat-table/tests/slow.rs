@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zhat::rng::Streams;
-use zhat::smc::Resampling;
 use zhat_table::data::{Precision, ReadOptions, Table, TableWriter, builtin, read, write};
+use zhat_table::density::{Estimation, Opinion};
 use zhat_table::fit::{Event, FitConfig, Session};
-use zhat_table::fitted::{AssessOptions, Fill, Fitted, ImputeOptions, Opinion, assess, impute};
+use zhat_table::fitted::{AssessOptions, Fill, Fitted, ImputeOptions, assess, impute};
 use zhat_table::prepare;
 
 fn directory(name: &str) -> PathBuf {
@@ -30,27 +30,25 @@ fn fitted(source: &str, settings: &[&str]) -> Fitted {
 }
 
 fn opinions(fitted: &Fitted, particles: usize, seed: u64) -> Vec<Opinion> {
-    let options = AssessOptions {
-        particles,
-        estimates: 20,
-        resampling: Resampling::Systematic,
-        cross_check: true,
-        seed,
-    };
-    let row = vec![0.0; 2 * fitted.evaluator().features()];
-    assess(fitted, &row, &options).unwrap().opinions
+    let options =
+        AssessOptions { estimation: Estimation::new(particles, 20), cross_check: true, seed };
+    let rows = vec![0.0; 2 * fitted.card().columns.len()];
+    assess(fitted.density(), &rows, &options).unwrap().opinions
 }
 
-/// `log Z` of a model of two features by quadrature, in standard units.
+/// `log Z` of a model of two columns by quadrature over a square in standard units.
 fn quadrature(fitted: &Fitted) -> f64 {
+    let standardiser = fitted.density().standardiser();
     let (limit, points) = (12.0, 2400);
     let step = 2.0 * limit / points as f64;
     let at = |i: usize| (-limit + (i as f64 + 0.5) * step) as f32;
     let sums = (0..points).map(|i| {
-        let x: Vec<f32> = (0..points).flat_map(|j| [at(i), at(j)]).collect();
-        fitted.evaluator().score(&x).log_p_tilde.iter().map(|log| log.exp()).sum::<f64>()
+        let mut x: Vec<f32> = (0..points).flat_map(|j| [at(i), at(j)]).collect();
+        standardiser.invert(&mut x);
+        let scores = fitted.density().score(&x).unwrap();
+        scores.log_p_tilde.iter().map(|log| log.exp()).sum::<f64>()
     });
-    (sums.sum::<f64>() * step * step).ln()
+    (sums.sum::<f64>() * step * step).ln() + standardiser.log_scale()
 }
 
 /// Over 50 seeds, at least 45 intervals of two standard errors hold the value.
@@ -69,7 +67,7 @@ fn intervals_of_log_z_cover_a_much_larger_run_and_the_truth() {
             large.standard_error
         );
         let mut references = vec![("a 1000 times larger run", large.log_z)];
-        if fitted.evaluator().features() == 2 {
+        if fitted.card().columns.len() == 2 {
             let exact = quadrature(&fitted);
             println!("{source}: quadrature says {exact:.5}");
             assert!((large.log_z - exact).abs() < 4.0 * large.standard_error + 1e-4);

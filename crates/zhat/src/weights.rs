@@ -110,6 +110,11 @@ impl LogWeights {
         sum / pairs as f64
     }
 
+    /// The mean over rows of a function of their log-weights.
+    pub fn mean_over_rows(&self, of: impl Fn(&[f64]) -> f64) -> f64 {
+        self.rows().map(of).sum::<f64>() / (self.values.len() / self.columns) as f64
+    }
+
     fn map_rows(&self, normalise: impl Fn(&[f64], &mut [f64])) -> Weights {
         let mut values = vec![0.0; self.values.len()];
         for (log_w, weights) in self.rows().zip(values.chunks_exact_mut(self.columns)) {

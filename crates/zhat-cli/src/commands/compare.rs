@@ -21,7 +21,7 @@ pub struct Arguments {
     /// Seconds of training for each criterion instead of --steps, turned into steps by timing a few
     #[arg(long, conflicts_with = "steps")]
     seconds: Option<f64>,
-    /// Fits of each criterion; the n-th of each has the same seed
+    /// Fits of each criterion, with a seed each; the n-th of each has the same one
     #[arg(long, default_value_t = 1)]
     repeats: u64,
     /// Threads; 0 for as many as there are cores

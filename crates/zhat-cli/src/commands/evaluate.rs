@@ -1,22 +1,15 @@
 //! `zhat evaluate`: a likelihood, and whether it can be trusted.
 
-use clap::ValueEnum;
 use zhat::rng::Streams;
 use zhat::smc::Resampling;
 use zhat_report::{Align, Table};
 use zhat_table::data::Missing;
+use zhat_table::density::Estimation;
 use zhat_table::fitted::{AssessOptions, Assessment, DistanceKind, assess, distances};
 
 use super::table_options::{RunOptions, TableOptions};
 use crate::exit::Outcome;
 use crate::progress::watched;
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Scheme {
-    Multinomial,
-    Stratified,
-    Systematic,
-}
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -35,9 +28,9 @@ pub struct Arguments {
     /// Independent estimates of log Z
     #[arg(long, default_value_t = 20)]
     estimates: usize,
-    /// How SMC draws ancestors
-    #[arg(long, value_enum, default_value = "systematic")]
-    resampling: Scheme,
+    /// How SMC draws ancestors: multinomial, stratified or systematic
+    #[arg(long, default_value_t = Resampling::Systematic)]
+    resampling: Resampling,
     /// Do without importance sampling and bridge sampling as a check on log Z
     #[arg(long)]
     no_cross_check: bool,
@@ -66,27 +59,27 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Some(data) => fitted.rows_of(data, &arguments.table.read(missing), arguments.seed)?,
     };
     let options = AssessOptions {
-        particles: arguments.particles,
-        estimates: arguments.estimates,
-        resampling: match arguments.resampling {
-            Scheme::Multinomial => Resampling::Multinomial,
-            Scheme::Stratified => Resampling::Stratified,
-            Scheme::Systematic => Resampling::Systematic,
+        estimation: Estimation {
+            particles: arguments.particles,
+            estimates: arguments.estimates,
+            resampling: arguments.resampling,
         },
         cross_check: !arguments.no_cross_check,
         seed: arguments.seed,
     };
-    let features = fitted.evaluator().features();
-    let work = options.work(features) + rows.test.len() as u64;
+    let density = fitted.density();
+    let [estimates, opinions] = density.work(&options.estimation);
+    let opinions = if options.cross_check { opinions } else { 0 };
+    let work = estimates + opinions + rows.test.len() as u64;
     let quiet = arguments.run.quiet;
     let mut assessment = watched(quiet, "estimating log Z", Some(work), &watch, || {
-        assess(&fitted, &rows.test, &options)
+        assess(density, &rows.test, &options)
     })??;
     assessment.truth = rows.truth;
     if let Some(number) = arguments.wasserstein {
         let streams = Streams::new(arguments.seed);
         let found = watched(quiet, "distances", None, &watch, || {
-            distances(&fitted, &rows.test, rows.other.as_deref(), number, DISTANCES, &streams)
+            distances(density, &rows.test, rows.other.as_deref(), number, DISTANCES, &streams)
         })??;
         assessment.wasserstein = Some(found);
     }
@@ -132,14 +125,19 @@ fn table(assessment: &Assessment) -> Table {
             format!("± {:.4}{size}", opinion.standard_error),
         );
     }
-    row("mean of log Z-hat", format!("{:.4}", likelihood.mean_log_z_hat), plain());
-    let mean = likelihood.ess.iter().sum::<f64>() / likelihood.ess.len() as f64;
-    row(
-        "ESS of a stage, smallest and mean",
-        format!("{:.1} %", 100.0 * likelihood.smallest_ess),
-        format!("{:.1} % of {} particles", 100.0 * mean, likelihood.particles),
-    );
-    row("largest weight of a particle", format!("{:.2e}", likelihood.largest_weight), plain());
+    if assessment.opinions.is_empty() {
+        row("log Z", "0".into(), "the density is normalised as it is".into());
+    } else {
+        row("mean of log Z-hat", format!("{:.4}", likelihood.mean_log_z_hat), plain());
+        let sizes = &likelihood.effective_sample_size;
+        let mean = sizes.iter().sum::<f64>() / sizes.len() as f64;
+        row(
+            "effective sample size of a stage, smallest and mean",
+            format!("{:.1} %", 100.0 * likelihood.smallest_effective_sample_size),
+            format!("{:.1} % of {} particles", 100.0 * mean, likelihood.particles),
+        );
+        row("largest weight of a particle", format!("{:.2e}", likelihood.largest_weight), plain());
+    }
     if let Some(found) = &assessment.wasserstein {
         let kind = match found.kind {
             DistanceKind::Exact => "2-Wasserstein",

@@ -9,6 +9,7 @@ use zhat::criterion::Method;
 use zhat::watch::Watch;
 use zhat_report::{Align, Table};
 use zhat_table::fit::{Event, FitConfig, FitReport, Session};
+use zhat_table::fitted::Fitted;
 use zhat_table::{prepare, report};
 
 use super::config_options::ConfigOptions;
@@ -85,7 +86,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         );
         return Ok(Outcome::Failed);
     };
-    let page = report::write(session.run_directory())?;
+    let page = report::write(&Fitted::open(&arguments.out, arguments.threads, Arc::default())?)?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&result)?);
     } else {
@@ -150,7 +151,8 @@ fn table(result: &FitReport) -> Table {
         row("gap to the truth", format!("{:.4}", truth - test.log_likelihood));
     }
     row("log Z", format!("{:.4}", test.log_z));
-    row("smallest ESS of a stage", format!("{:.1} %", 100.0 * test.smallest_ess));
+    let smallest = 100.0 * test.smallest_effective_sample_size;
+    row("smallest effective sample size of a stage", format!("{smallest:.1} %"));
     row("seconds", format!("{:.1}", result.seconds));
     table
 }

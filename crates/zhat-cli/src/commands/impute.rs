@@ -1,22 +1,11 @@
 //! `zhat impute`: missing cells filled, in any pattern.
 
-use clap::ValueEnum;
 use zhat_table::data::{Missing, Precision};
 use zhat_table::fitted::{Fill, ImputeOptions, impute};
 
 use super::table_options::{OutputOptions, RunOptions, TableOptions};
 use crate::exit::Outcome;
 use crate::progress::watched;
-
-#[derive(Clone, Copy, ValueEnum)]
-enum FillName {
-    /// Conditional mean
-    Mean,
-    /// Conditional median
-    Median,
-    /// A draw; the missing cells of a row are drawn together
-    Draw,
-}
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -26,9 +15,9 @@ pub struct Arguments {
     data: String,
     #[command(flatten)]
     table: TableOptions,
-    /// What a missing cell is filled with
-    #[arg(long, value_enum, default_value = "mean")]
-    fill: FillName,
+    /// What a missing cell is filled with: mean, median or draw (the missing cells of a row are drawn together)
+    #[arg(long, default_value_t = Fill::Mean)]
+    fill: Fill,
     /// Copies of every row with draws of their own (multiple imputation, with --fill draw)
     #[arg(long, default_value_t = 1)]
     copies: usize,
@@ -47,11 +36,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let options = ImputeOptions {
-        fill: match arguments.fill {
-            FillName::Mean => Fill::Mean,
-            FillName::Median => Fill::Median,
-            FillName::Draw => Fill::Draw,
-        },
+        fill: arguments.fill,
         copies: arguments.copies,
         quantiles: arguments.quantiles.clone(),
         particles: arguments.particles,

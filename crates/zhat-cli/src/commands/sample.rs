@@ -1,7 +1,7 @@
 //! `zhat sample`: draws from the model, all of a row or some of it given the rest.
 
 use zhat_table::data::Precision;
-use zhat_table::fitted::SampleOptions;
+use zhat_table::fitted::{SampleOptions, sample};
 
 use super::table_options::{OutputOptions, RunOptions};
 use crate::exit::Outcome;
@@ -17,7 +17,7 @@ pub struct Arguments {
     /// Columns that are given, in the units of the data: age=40,height=1.8
     #[arg(long, value_delimiter = ',', value_name = "COLUMN=VALUE", value_parser = given)]
     given: Vec<(String, f64)>,
-    /// Particles of SMC [default: ten a row, at least 20,000]
+    /// Particles behind the draws [default: ten a row, at least 20,000]
     #[arg(long)]
     particles: Option<usize>,
     /// Seed of the draws
@@ -36,13 +36,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         seed: arguments.seed,
     };
     let mut out = arguments.output.create(&fitted.card().columns, Precision::Single)?;
-    let draws = watched(arguments.run.quiet, "drawing", None, &watch, || fitted.sample(&options))??;
+    let quiet = arguments.run.quiet;
+    let draws = watched(quiet, "drawing", None, &watch, || sample(fitted.density(), &options))??;
     let rows: Vec<f64> = draws.table.values().iter().map(|&value| f64::from(value)).collect();
     out.rows(&rows)?;
     out.finish()?;
     arguments.output.tell(&format!(
         "{} rows, worth {:.0} independent ones; {:.0} of {} particles were effective",
-        options.number, draws.effective, draws.effective_particles, draws.particles
+        options.number, draws.effective_sample_size, draws.effective_particles, draws.particles
     ));
     Ok(Outcome::Done)
 }

@@ -79,7 +79,7 @@ pub fn claims() -> Vec<Claim> {
             id: "smc-rnce-value",
             claim: "SMC-RNCE: weighted factors have the gradient of -log p~(x0) + log Z_CSMC (App. B.2)",
             twin: "whole trajectories weighed by the last weights; the density of another proposal",
-            check: |rng| smc_rnce_value(|recorder| smc_rnce(recorder), rng),
+            check: |rng| smc_rnce_value(smc_rnce, rng),
         },
         Claim {
             id: "ar-step",
@@ -374,18 +374,21 @@ pub fn ar_step(settings: fn(Method) -> ArStepConfig, rng: &mut Stream) -> Result
         second.weight = second.weight.clone().map(|weight| (weight + 0.2).detach().require_grad());
     }
     let streams = Streams::new(rng.index(1 << 30) as u64);
+    let mut methods = Vec::new();
+    for (method, share) in [(Method::Rnce, 0.0), (Method::SmcRnce, 0.5)] {
+        let config = SmcConfig::new(NEGATIVES + 1)?
+            .with_resample_when(ResampleWhen::EffectiveSampleSizeBelow(share));
+        let kernel = ConditionalSmc::new(model.clone(), NEGATIVES)?.with_config(config)?;
+        methods.push((FromData(kernel), ArStep::new(&settings(method), 1)?));
+    }
     let mut samples = Vec::new();
-    for step in 0..300 {
-        let batch = Batch::from(place().tensor(rng.normals(32 * 3), [32, 3]));
+    for step in 0..600 {
+        let batch = Batch::from(place().tensor(rng.normals(64 * 3), [64, 3]));
         let mut row = Vec::new();
-        for (method, share) in [(Method::Rnce, 0.0), (Method::SmcRnce, 0.5)] {
-            let config = SmcConfig::new(NEGATIVES + 1)?
-                .with_resample_when(ResampleWhen::EffectiveSampleSizeBelow(share));
-            let kernel = ConditionalSmc::new(model.clone(), NEGATIVES)?.with_config(config)?;
-            let surrogate = FromData(kernel).loss(&model, &batch, rng)?.surrogate;
+        for (criterion, engine) in &mut methods {
+            let surrogate = criterion.loss(&model, &batch, rng)?.surrogate;
             let log_q = (0..3).map(|stage| model.log_prob(stage, batch.x.clone()).mean());
             let expected = gradient(&log_q.fold(surrogate, |loss, log_q| loss - log_q), &model);
-            let mut engine = ArStep::new(&settings(method), 1)?;
             let computed = flatten(&engine.gradient(&model, &batch, &streams, step)?.0, &model);
             let mut directions = Streams::new(1).stream("directions", 0, 0);
             row.extend((0..6).map(|_| {

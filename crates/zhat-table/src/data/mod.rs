@@ -36,7 +36,7 @@ pub use gather::Flow;
 pub use options::{Format, Header, Missing, ReadOptions, parse_delimiter};
 pub use read::{Reading, read, read_batches};
 pub use source::{BUILTIN_ROWS, Loaded, Source};
-pub use split::{Order, Split, SplitOptions, split};
+pub use split::{Order, Split, SplitOptions};
 pub use standardise::Standardiser;
 pub use table::{ColumnStatistics, Table};
 pub use write::{Precision, TableWriter, write};

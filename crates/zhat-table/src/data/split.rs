@@ -5,7 +5,6 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
-use super::table::Table;
 
 /// How to cut a table.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -77,16 +76,6 @@ impl SplitOptions {
         let validation = order.split_off(order.len() - validation);
         Ok(Split { train: order, validation, test })
     }
-}
-
-/// Cuts a table into its three parts.
-pub fn split(table: &Table, options: &SplitOptions, rng: &mut impl Rng) -> Result<Split<Table>> {
-    let indices = options.indices(table.rows(), rng)?;
-    Ok(Split {
-        train: table.select_rows(&indices.train),
-        validation: table.select_rows(&indices.validation),
-        test: table.select_rows(&indices.test),
-    })
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! The numbers that are always given with a likelihood.
 
 use serde::{Deserialize, Serialize};
-use zhat::ar::Evaluator;
 use zhat::evaluate::LogZ;
 use zhat::rng::Streams;
-use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 
-use zhat::Result;
+use crate::density::{Density, Estimate, Estimation, FAR_OUT};
+use crate::error::Result;
 
 /// A log-likelihood with everything one needs to trust it or not, in nats a row and in the units of the data.
+///
+/// Where the density is normalised, nothing is estimated: `log_z` is 0, and so are its errors, particles and estimates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Likelihood {
     /// Mean over the rows of `log p~(x) - log Z`.
@@ -26,16 +27,14 @@ pub struct Likelihood {
     /// Its standard error over the rows.
     pub proposal_se_test: f64,
     /// Effective sample size after each stage, averaged over the estimates, as a share of the particles.
-    pub ess: Vec<f64>,
-    /// Smallest of them.
-    pub smallest_ess: f64,
+    pub effective_sample_size: Vec<f64>,
+    /// Smallest of them; 1 where there are none.
+    pub smallest_effective_sample_size: f64,
     /// Rows.
     pub rows: usize,
     /// Largest weight of a single particle, at any stage of any estimate.
-    #[serde(default)]
     pub largest_weight: f64,
-    /// Share of the model's mass, and of the rows, with a feature further than five standard deviations out.
-    #[serde(default)]
+    /// Share of the model's mass, and of the rows, with a column further than five standard deviations out.
     pub far_out: [f64; 2],
     /// Particles of an estimate.
     pub particles: usize,
@@ -43,80 +42,67 @@ pub struct Likelihood {
     pub estimates: usize,
 }
 
-/// In standard deviations; a little within the range that the evaluation's defensive draws cover.
-const FAR_OUT: f32 = 5.0;
-
-/// Evaluates rows that are standardised; `log_scale` is the sum of the logs of the standard deviations.
+/// The likelihood of whole rows, in the units of the data.
 pub fn evaluate(
-    evaluator: &Evaluator,
+    density: &dyn Density,
     rows: &[f32],
-    log_scale: f64,
-    particles: usize,
-    estimates: usize,
+    settings: &Estimation,
     streams: &Streams,
 ) -> Result<Likelihood> {
-    let smc = SmcConfig::new(particles)?
-        .with_resampling(Resampling::Systematic)
-        .with_resample_when(ResampleWhen::EveryStage);
-    evaluate_with(evaluator, rows, log_scale, &smc, estimates, streams)
-}
-
-/// The same with any settings of SMC.
-pub fn evaluate_with(
-    evaluator: &Evaluator,
-    rows: &[f32],
-    log_scale: f64,
-    smc: &SmcConfig,
-    estimates: usize,
-    streams: &Streams,
-) -> Result<Likelihood> {
-    let particles = smc.num_particles;
-    let mut log_z_hats = Vec::with_capacity(estimates);
-    let (mut ess, mut largest_weight) = (vec![0.0; evaluator.features()], 0.0f64);
-    let mut far_out = 0.0;
-    for repeat in 0..estimates {
-        let run = evaluator.smc(smc, streams, repeat as u64)?;
-        log_z_hats.push(run.log_z_hat);
-        for (sum, size) in ess.iter_mut().zip(&run.effective_sample_size) {
-            *sum += size / (particles * estimates) as f64;
-        }
-        largest_weight = run.largest_weight.iter().copied().fold(largest_weight, f64::max);
-        let mass = run.weights.iter().enumerate().filter(|(particle, _)| {
-            run.columns.iter().any(|column| column[*particle].abs() > FAR_OUT)
-        });
-        far_out += mass.map(|(_, weight)| weight).sum::<f64>() / estimates as f64;
-    }
-    let (log_z, mean_log_z_hat, se_log_z) = match log_z_hats[..] {
-        [single] => (single, single, f64::NAN),
-        _ => {
-            let estimate = LogZ::from_estimates(&log_z_hats);
-            (estimate.log_z, estimate.mean_log_z_hat, estimate.standard_error)
-        }
-    };
-    let scores = evaluator.score(rows);
+    let estimates = density.estimates(settings, streams)?;
+    let LogZ { log_z, mean_log_z_hat, standard_error, .. } = log_z_of(&estimates);
+    let scores = density.score(rows)?;
     let (log_p_tilde, se_test) = mean_and_error(&scores.log_p_tilde);
-    let (log_q, proposal_se_test) = mean_and_error(&scores.log_q);
+    let (proposal_log_likelihood, proposal_se_test) = mean_and_error(&scores.log_q);
+    let number = estimates.len() as f64;
+    let stages = estimates.first().map_or(0, |first| first.effective_sample_size.len());
+    let mean_of_stage =
+        |stage| estimates.iter().map(|e| e.effective_sample_size[stage]).sum::<f64>() / number;
+    let effective_sample_size: Vec<f64> = (0..stages).map(mean_of_stage).collect();
+    let far_out = estimates.iter().map(|estimate| estimate.far_out / number).sum();
     Ok(Likelihood {
-        log_likelihood: log_p_tilde - log_z - log_scale,
+        log_likelihood: log_p_tilde - log_z,
         se_test,
-        se_log_z,
+        se_log_z: standard_error,
         log_z,
         mean_log_z_hat,
-        proposal_log_likelihood: log_q - log_scale,
+        proposal_log_likelihood,
         proposal_se_test,
-        smallest_ess: ess.iter().copied().fold(f64::INFINITY, f64::min),
-        ess,
+        smallest_effective_sample_size: effective_sample_size.iter().copied().fold(1.0, f64::min),
+        effective_sample_size,
         rows: scores.log_q.len(),
-        largest_weight,
-        far_out: [far_out, share_far_out(rows, evaluator.features())],
-        particles,
-        estimates,
+        largest_weight: estimates.iter().map(|e| e.largest_weight).fold(0.0, f64::max),
+        far_out: [far_out, share_far_out(density, rows)],
+        particles: if estimates.is_empty() { 0 } else { settings.particles },
+        estimates: estimates.len(),
     })
 }
 
-fn share_far_out(rows: &[f32], features: usize) -> f64 {
-    let far = rows.chunks_exact(features).filter(|row| row.iter().any(|x| x.abs() > FAR_OUT));
-    far.count() as f64 / (rows.len() / features) as f64
+/// What estimates say together: 0 where there are none, because nothing had to be estimated. One has no error.
+pub(crate) fn log_z_of(estimates: &[Estimate]) -> LogZ {
+    let log_z_hats: Vec<f64> = estimates.iter().map(|estimate| estimate.log_z_hat).collect();
+    let (log_z, standard_error) = match log_z_hats[..] {
+        [] => (0.0, 0.0),
+        [single] => (single, f64::NAN),
+        _ => return LogZ::from_estimates(&log_z_hats),
+    };
+    LogZ {
+        log_z,
+        mean_log_z_hat: log_z,
+        spread: standard_error,
+        standard_error,
+        effective_estimates: log_z_hats.len() as f64,
+        effective_sample_size: 1.0,
+        num_estimates: log_z_hats.len(),
+    }
+}
+
+fn share_far_out(density: &dyn Density, rows: &[f32]) -> f64 {
+    let mut standard = rows.to_vec();
+    density.standardiser().apply(&mut standard);
+    let rows = standard.chunks_exact(density.columns().len());
+    let number = rows.len() as f64;
+    rows.filter(|row| row.iter().any(|x| x.abs() > FAR_OUT)).count() as f64 / number
 }
 
 /// Mean and its standard error.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
-use zhat::ar::{ArEbm, ArStep, Evaluator};
+use zhat::ar::{ArEbm, ArStep};
 use zhat::rng::Streams;
 use zhat::train::{self, Best, Ended, Rows, Trainer, TrainerState, Validated};
 use zhat::watch::Watch;
@@ -15,6 +15,7 @@ use zhat::watch::Watch;
 use super::config::FitConfig;
 use super::evaluation::evaluate;
 use super::events::{Event, FitReport, MetricsRecord};
+use crate::density::{ArDensity, Estimation};
 use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
 use crate::run::{
@@ -242,13 +243,11 @@ impl Session {
         let stages =
             self.data.test.len() + settings.particles * settings.estimates * card.columns.len();
         watch.begin(stages as u64);
-        let evaluator = Evaluator::new(model, self.threads)?.with_watch(Arc::clone(watch));
+        let density = density(&self.config, &self.data, self.threads);
         let test = evaluate(
-            &evaluator,
-            &self.data.test,
-            self.data.standardiser.log_scale(),
-            settings.particles,
-            settings.estimates,
+            &density(model, Arc::clone(watch))?,
+            &self.data.in_units(&self.data.test),
+            &Estimation::new(settings.particles, settings.estimates),
             &Streams::new(self.config.seed).derive("test", 0),
         )?;
         let report = FitReport {
@@ -290,22 +289,39 @@ fn validation(
     threads: usize,
 ) -> impl FnMut(&ArEbm, u64) -> zhat::Result<Validated> + 'static {
     let features = data.columns.len();
-    let mut rows = std::mem::take(&mut data.validation);
+    let standard = std::mem::take(&mut data.validation);
+    let mut rows = data.in_units(&standard);
     if config.validation.rows > 0 {
         rows.truncate(config.validation.rows * features);
     }
-    let (streams, particles) = (Streams::new(config.seed), config.validation.particles);
-    let log_scale = data.standardiser.log_scale();
+    let (streams, settings) =
+        (Streams::new(config.seed), Estimation::new(config.validation.particles, 1));
+    let density = density(config, data, threads);
     move |model, step| {
-        let evaluator = Evaluator::new(model, threads)?;
         let streams = streams.derive("validation", step);
-        let found = evaluate(&evaluator, &rows, log_scale, particles, 1, &streams)?;
+        let found = density(model, Arc::default())
+            .and_then(|density| evaluate(&density, &rows, &settings, &streams));
+        let found = found.map_err(|error| match error {
+            TableError::Zhat(error) => error,
+            other => zhat::Error::BrokenState { reason: other.to_string() },
+        })?;
         Ok(Validated {
             log_likelihood: found.log_likelihood,
             se_log_z: found.se_log_z,
             proposal_log_likelihood: Some(found.proposal_log_likelihood),
         })
     }
+}
+
+/// How a model of this fit becomes a density.
+fn density(
+    config: &FitConfig,
+    data: &Prepared,
+    threads: usize,
+) -> impl Fn(&ArEbm, Arc<Watch>) -> Result<ArDensity> + 'static {
+    let (columns, standardiser) = (data.columns.clone(), data.standardiser.clone());
+    let criterion = config.step.criterion;
+    move |model, watch| ArDensity::new(model, criterion, &columns, &standardiser, threads, watch)
 }
 
 impl Log {

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use zhat::evaluate::{match_points, sliced_wasserstein};
-use zhat::rng::Streams;
-use zhat::smc::{Resampling, SmcConfig};
+use zhat::named;
+use zhat::rng::{Stream, Streams};
 
-use super::Fitted;
+use crate::density::Density;
 use crate::error::{Result, TableError};
 use crate::fit::mean_and_error;
 
@@ -26,6 +26,8 @@ pub enum DistanceKind {
     Sliced,
 }
 
+named!(DistanceKind, "distance", { Exact: "exact", Sliced: "sliced" });
+
 /// Distances in standard units, each the mean of independent estimates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Distances {
@@ -45,66 +47,63 @@ pub struct Distances {
     pub estimates: usize,
 }
 
-/// Distances between `number` rows of the model and as many of `test`, and of `other` and `test`; all standardised.
+/// Distances between `number` rows of the model and as many of `test`, and of `other` and `test`.
 ///
 /// Both sides are drawn anew for every estimate. `other` is data that is independent of `test`, such as the training part.
 pub fn distances(
-    fitted: &Fitted,
+    density: &dyn Density,
     test: &[f32],
     other: Option<&[f32]>,
     number: usize,
     estimates: usize,
     streams: &Streams,
 ) -> Result<Distances> {
-    let features = fitted.evaluator.features();
+    let features = density.columns().len();
     let available = test.len() / features;
     if number == 0 || number > available {
-        let reason = format!(
-            "--wasserstein {number}: must be between 1 and the number of rows, {available}"
-        );
-        return Err(TableError::Config { reason });
+        let expected = format!("between 1 and the number of rows, {available}");
+        return Err(TableError::setting("rows of a distance", number, expected));
     }
     let other = other.filter(|rows| rows.len() >= number * features);
     let kind = if number > MOST_FOR_EXACT { DistanceKind::Sliced } else { DistanceKind::Exact };
-    let (mut of_model, mut of_data) = (Vec::new(), Vec::new());
-    for estimate in 0..estimates as u64 {
-        let distance = |a: &[f32], b: &[f32]| match kind {
-            DistanceKind::Exact => match_points(a, b, features, |_| !fitted.watch.is_stopped())?
+    let watch = density.watch();
+    let distance = |a: &[f32], b: &[f32], mut directions: Stream| {
+        let [a, b] = [a, b].map(|rows| {
+            let mut rows = rows.to_vec();
+            density.standardiser().apply(&mut rows);
+            rows
+        });
+        density.pool().install(|| match kind {
+            DistanceKind::Exact => match_points(&a, &b, features, |_| !watch.is_stopped())?
                 .map(|matching| matching.distance)
                 .ok_or(zhat::Error::Stopped),
             DistanceKind::Sliced => {
-                let mut rng = streams.stream("directions", estimate, 0);
-                sliced_wasserstein(a, b, features, PROJECTIONS, &mut rng)
+                sliced_wasserstein(&a, &b, features, PROJECTIONS, &mut directions)
             }
-        };
-        let data = choose(test, features, number, streams, "test", estimate);
-        let smc =
-            SmcConfig::new(PARTICLES_PER_DRAW * number)?.with_resampling(Resampling::Systematic);
-        let cloud = fitted.evaluator.smc(&smc, &streams.derive("wasserstein", estimate), 0)?;
-        let model = cloud.sample(number, &mut streams.stream("draws", estimate, 0));
-        of_model.push(distance(&model, &data)?);
+        })
+    };
+    let (mut of_model, mut of_data) = (Vec::new(), Vec::new());
+    for estimate in 0..estimates as u64 {
+        watch.check()?;
+        let stream = |purpose| streams.stream(purpose, estimate, 0);
+        let data = choose(test, features, number, stream("test"));
+        let streams = streams.derive("wasserstein", estimate);
+        let cloud =
+            density.draw(&vec![f32::NAN; features], PARTICLES_PER_DRAW * number, &streams)?;
+        let model = cloud.sample(number, &mut stream("draws")).rows;
+        of_model.push(distance(&model, &data, stream("directions"))?);
         if let Some(other) = other {
-            let other = choose(other, features, number, streams, "other", estimate);
-            of_data.push(distance(&other, &data)?);
+            let other = choose(other, features, number, stream("other"));
+            of_data.push(distance(&other, &data, stream("directions"))?);
         }
     }
     let (model, se_model) = mean_and_error(&of_model);
-    let (data, se_data) = match other {
-        Some(_) => Some(mean_and_error(&of_data)).unzip(),
-        None => (None, None),
-    };
+    let (data, se_data) = other.map(|_| mean_and_error(&of_data)).unzip();
     Ok(Distances { kind, rows: number, model, se_model, data, se_data, estimates })
 }
 
 /// Some of the rows, without repetition.
-fn choose(
-    rows: &[f32],
-    features: usize,
-    number: usize,
-    streams: &Streams,
-    purpose: &str,
-    estimate: u64,
-) -> Vec<f32> {
-    let order = streams.stream(purpose, estimate, 0).permutation(rows.len() / features);
+fn choose(rows: &[f32], features: usize, number: usize, mut rng: Stream) -> Vec<f32> {
+    let order = rng.permutation(rows.len() / features);
     order[..number].iter().flat_map(|&row| &rows[row * features..][..features]).copied().collect()
 }

@@ -2,7 +2,6 @@
 
 mod assess;
 mod distance;
-mod effective;
 mod impute;
 mod rows;
 mod sample;
@@ -13,34 +12,33 @@ use std::path::Path;
 use std::sync::Arc;
 
 use burn::tensor::Device;
-use zhat::ar::Evaluator;
 use zhat::rng::Streams;
 use zhat::watch::Watch;
 
-pub use assess::{AssessOptions, Assessment, Opinion, assess};
+pub use assess::{AssessOptions, Assessment, assess};
 pub use distance::{DistanceKind, Distances, MOST_FOR_EXACT, distances};
 pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute};
 pub use rows::TestRows;
 pub(crate) use rows::mean_log_density;
-pub use sample::{Draws, SampleOptions};
+pub use sample::{Sample, SampleOptions, sample};
 pub use score::{ScoreOptions, Scored, score};
 pub use verdict::Verdict;
 
 use crate::data::{Flow, Missing, ReadOptions, Source, Table, read_batches};
+use crate::density::{ArDensity, Density, Estimation};
 use crate::error::{Result, TableError};
-use crate::fit::{FitConfig, FitReport, evaluate};
+use crate::fit::{FitConfig, FitReport, log_z_of};
 use crate::run::{ModelCard, RunDirectory, load_model};
 
 /// Rows that are read, worked on and written together.
 const BATCH: usize = 1 << 14;
 
-/// A fitted model, ready for use.
+/// The density of a run, ready for use, and what the run knows of it.
 #[derive(Debug)]
 pub struct Fitted {
     run: RunDirectory,
     card: ModelCard,
-    evaluator: Evaluator,
-    watch: Arc<Watch>,
+    density: Box<dyn Density>,
 }
 
 impl Fitted {
@@ -48,11 +46,13 @@ impl Fitted {
     pub fn open(run: &Path, threads: usize, watch: Arc<Watch>) -> Result<Self> {
         let run = RunDirectory::open(run)?;
         if !run.model_card().is_file() {
-            return Err(TableError::NoModel { path: run.root().to_owned() });
+            return Err(TableError::Unfinished { path: run.root().to_owned(), file: "model" });
         }
         let (model, card) = load_model(&run, &Device::flex())?;
-        let evaluator = Evaluator::new(&model, threads)?.with_watch(Arc::clone(&watch));
-        Ok(Self { run, card, evaluator, watch })
+        let (criterion, columns, standardiser) =
+            (card.criterion.parse()?, &card.columns, &card.standardiser);
+        let density = ArDensity::new(&model, criterion, columns, standardiser, threads, watch)?;
+        Ok(Self { run, card, density: Box::new(density) })
     }
 
     /// What the model is.
@@ -60,9 +60,14 @@ impl Fitted {
         &self.card
     }
 
-    /// The model itself, in standard units.
-    pub fn evaluator(&self) -> &Evaluator {
-        &self.evaluator
+    /// Where it is.
+    pub fn run(&self) -> &RunDirectory {
+        &self.run
+    }
+
+    /// The density.
+    pub fn density(&self) -> &dyn Density {
+        &*self.density
     }
 
     /// The configuration of its run.
@@ -81,12 +86,10 @@ impl Fitted {
             return Ok((report.test.log_z, report.test.se_log_z));
         }
         let config = self.config()?;
-        let row = vec![0.0; self.evaluator.features()];
-        let settings = &config.evaluation;
+        let settings = Estimation::new(config.evaluation.particles, config.evaluation.estimates);
         let streams = Streams::new(config.seed).derive("test", 0);
-        let estimate =
-            evaluate(&self.evaluator, &row, 0.0, settings.particles, settings.estimates, &streams)?;
-        Ok((estimate.log_z, estimate.se_log_z))
+        let estimate = log_z_of(&self.density.estimates(&settings, &streams)?);
+        Ok((estimate.log_z, estimate.standard_error))
     }
 
     /// Reads data for the model batch by batch, in the units of the data, with missing cells as NaN.
@@ -135,7 +138,12 @@ impl Fitted {
             });
             let mut worked = Ok(());
             while let Ok(table) = receive.recv() {
-                worked = self.watch.check().map_err(TableError::from).and_then(|()| work(table));
+                worked = self
+                    .density
+                    .watch()
+                    .check()
+                    .map_err(TableError::from)
+                    .and_then(|()| work(table));
                 if worked.is_err() {
                     break;
                 }

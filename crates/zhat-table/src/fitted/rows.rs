@@ -7,7 +7,7 @@ use crate::data::{Builtin, Loaded, ReadOptions, Source};
 use crate::error::{Result, TableError};
 use crate::prepare::prepare;
 
-/// Rows for an assessment, standardised.
+/// Rows for an assessment, in the units of the data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestRows {
     /// The rows.
@@ -27,7 +27,8 @@ impl Fitted {
             let expected = self.card.data_hash.clone();
             return Err(TableError::OtherData { expected, found: data.hash });
         }
-        Ok(TestRows { test: data.test, other: Some(data.train), truth: data.truth_of_test })
+        let (test, other) = (data.in_units(&data.test), Some(data.in_units(&data.train)));
+        Ok(TestRows { test, other, truth: data.truth_of_test })
     }
 
     /// All rows of a file or a built-in set.
@@ -37,9 +38,8 @@ impl Fitted {
         let mut rng = Streams::new(seed).stream("fresh-data", 0, 0);
         let Loaded { table, truth, .. } = Source::parse(source)?.load(&options, &mut rng)?;
         let features = table.dimension();
-        let mut test = table.into_values();
+        let test = table.into_values();
         let truth = truth.map(|truth| mean_log_density(&*truth, &test, features));
-        self.card.standardiser.apply(&mut test);
         Ok(TestRows { test, other: None, truth })
     }
 }

@@ -51,32 +51,19 @@ pub fn score(
     out: &mut TableWriter,
 ) -> Result<Scored> {
     let (log_z, se_log_z) = fitted.log_z()?;
-    let standardiser = &fitted.card.standardiser;
-    let (features, log_scale) = (fitted.evaluator.features(), standardiser.log_scale());
     let (mut missing, mut moments) = (0, Moments::default());
     let rows = fitted.stream(source, read, |table| {
-        let mut values = table.into_values();
-        standardiser.apply(&mut values);
-        let is_whole = |row: &[f32]| row.iter().all(|value| !value.is_nan());
-        let whole: Vec<bool> = values.chunks_exact(features).map(is_whole).collect();
-        // A row that is not whole goes through the networks as zeros and is blanked afterwards.
-        for (row, _) in values.chunks_exact_mut(features).zip(&whole).filter(|(_, whole)| !**whole)
-        {
-            row.fill(0.0);
-            missing += 1;
-        }
-        let scores = fitted.evaluator.score(&values);
-        let mut lines = Vec::with_capacity(3 * whole.len());
-        for ((log_p_tilde, log_q), whole) in scores.log_p_tilde.iter().zip(&scores.log_q).zip(whole)
-        {
-            let blank = |value: f64| if whole { value - log_scale } else { f64::NAN };
-            let log_density = blank(log_p_tilde - log_z);
-            if whole {
-                moments.add(log_density);
+        let scores = fitted.density().score(table.values())?;
+        let mut lines = Vec::with_capacity(3 * scores.log_q.len());
+        for (log_p_tilde, log_q) in scores.log_p_tilde.iter().zip(&scores.log_q) {
+            let log_density = log_p_tilde - log_z;
+            match log_density.is_nan() {
+                true => missing += 1,
+                false => moments.add(log_density),
             }
             lines.push(log_density);
             if options.parts {
-                lines.extend([blank(*log_p_tilde), blank(*log_q)]);
+                lines.extend([log_p_tilde, log_q]);
             }
         }
         Ok(out.rows(&lines)?)

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::assess::Opinion;
+use crate::density::Opinion;
 use crate::fit::Likelihood;
 
 /// Effective particles that the worst stage must have.
@@ -31,13 +31,13 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Judges the estimate of SMC by its own weights and by the other opinions on `log Z`.
+    /// Judges the first of the opinions on `log Z` by its own weights and by the others.
     pub(super) fn new(likelihood: &Likelihood, opinions: &[Opinion], columns: &[String]) -> Self {
         let mut reasons = Vec::new();
         if !likelihood.log_likelihood.is_finite() {
             reasons.push("the log-likelihood is not a finite number".into());
         }
-        let stages = likelihood.ess.iter().zip(columns);
+        let stages = likelihood.effective_sample_size.iter().zip(columns);
         if let Some((share, column)) = stages.min_by(|(a, _), (b, _)| a.total_cmp(b)) {
             let effective = share * likelihood.particles as f64;
             if effective.is_nan() || effective < ENOUGH_PARTICLES {
@@ -65,8 +65,12 @@ impl Verdict {
                 100.0 * rows
             ));
         }
-        let (own, others) = opinions.split_first().expect("the opinion of SMC comes first");
-        for other in others.iter().filter(|other| other.is_sound()) {
+        let (own, others) = opinions.split_at(opinions.len().min(1));
+        for (own, other) in own.iter().flat_map(|own| others.iter().map(move |other| (own, other)))
+        {
+            if !other.is_sound() {
+                continue;
+            }
             let difference = (own.log_z - other.log_z).abs();
             let error = own.standard_error.hypot(other.standard_error);
             if difference > DISAGREEMENT * error + NEGLIGIBLE {
@@ -86,9 +90,9 @@ impl Verdict {
             &[]
         } else {
             &[
-                "try more --particles: if the numbers move, none of them is right",
-                "fit again with a longer warm-up (--set training.warm-up=...) or more --steps, so that the proposal covers the model",
-                "fit with --criterion smc-rnce, which is least sensitive to a poor proposal",
+                "try more particles: if the numbers move, none of them is right",
+                "fit again with a longer training.warm-up or more training.steps, so that the proposal covers the model",
+                "fit with the criterion smc-rnce, which is least sensitive to a poor proposal",
             ]
         };
         Self { trusted, reasons, advice: advice.iter().map(|text| text.to_string()).collect() }
@@ -117,8 +121,8 @@ mod tests {
             mean_log_z_hat: -0.5,
             proposal_log_likelihood: -1.1,
             proposal_se_test: 0.01,
-            ess: vec![0.9, 0.5],
-            smallest_ess: 0.5,
+            effective_sample_size: vec![0.9, 0.5],
+            smallest_effective_sample_size: 0.5,
             rows: 100,
             largest_weight: 0.001,
             far_out: [0.001, 0.0],
@@ -147,8 +151,11 @@ mod tests {
     #[test]
     fn every_reason_for_doubt_is_named() {
         let cases = [
-            (Likelihood { ess: vec![0.9, 0.01], ..likelihood() }, "column b"),
-            (Likelihood { ess: vec![f64::NAN, f64::NAN], ..likelihood() }, "effective"),
+            (Likelihood { effective_sample_size: vec![0.9, 0.01], ..likelihood() }, "column b"),
+            (
+                Likelihood { effective_sample_size: vec![f64::NAN, f64::NAN], ..likelihood() },
+                "effective",
+            ),
             (Likelihood { largest_weight: 0.4, ..likelihood() }, "40 %"),
             (Likelihood { se_log_z: 0.3, ..likelihood() }, "0.300 nats"),
             (Likelihood { far_out: [0.3, 0.01], ..likelihood() }, "30 % of the model's mass"),

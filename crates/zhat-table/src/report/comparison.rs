@@ -84,7 +84,7 @@ fn table(runs: &[Finished]) -> Table {
         "± rows",
         "± log Z",
         "proposal",
-        "least ESS",
+        "least effective sample size",
         "best step",
         "seconds",
     ];
@@ -100,7 +100,7 @@ fn table(runs: &[Finished]) -> Table {
             number(test.se_test),
             number(test.se_log_z),
             number(test.proposal_log_likelihood),
-            format!("{:.1} %", 100.0 * test.smallest_ess),
+            format!("{:.1} %", 100.0 * test.smallest_effective_sample_size),
             format!("{} of {}", result.best_step, result.steps),
             format!("{:.1}", result.seconds),
         ]);

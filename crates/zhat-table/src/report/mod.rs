@@ -7,17 +7,19 @@ mod sections;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub(crate) use sections::points;
 use zhat_report::export;
 use zhat_report::page::Page;
 
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, MetricsRecord};
+use crate::fitted::Fitted;
 use crate::run::RunDirectory;
 
 /// Writes the page of a finished run and gives its path.
-pub fn write(run: &RunDirectory) -> Result<PathBuf> {
-    let path = run.report();
-    write_to(std::slice::from_ref(run), &path)?;
+pub fn write(fitted: &Fitted) -> Result<PathBuf> {
+    let path = fitted.run().report();
+    write_to(std::slice::from_ref(fitted), &path)?;
     Ok(path)
 }
 
@@ -25,7 +27,7 @@ pub fn write(run: &RunDirectory) -> Result<PathBuf> {
 ///
 /// # Panics
 /// If there is no run.
-pub fn write_to(runs: &[RunDirectory], path: &Path) -> Result<()> {
+pub fn write_to(runs: &[Fitted], path: &Path) -> Result<()> {
     assert!(!runs.is_empty(), "at least one run");
     let names = names(runs);
     let runs: Vec<Finished> = runs
@@ -41,29 +43,26 @@ pub fn write_to(runs: &[RunDirectory], path: &Path) -> Result<()> {
 }
 
 /// What a finished run left behind.
-struct Finished {
-    directory: RunDirectory,
+struct Finished<'a> {
+    fitted: &'a Fitted,
     name: String,
     result: FitReport,
     config: FitConfig,
     metrics: Vec<MetricsRecord>,
 }
 
-impl Finished {
-    fn read(run: &RunDirectory, name: String) -> Result<Self> {
-        let path = run.results();
-        if !path.is_file() {
-            let root = run.root().display();
-            let reason = format!(
-                "it is not there, so the run is not finished; go on with `zhat fit --resume --out {root}`"
-            );
-            return Err(TableError::model(&path, reason));
+impl<'a> Finished<'a> {
+    fn read(fitted: &'a Fitted, name: String) -> Result<Self> {
+        let run = fitted.run();
+        if !run.results().is_file() {
+            let path = run.root().to_owned();
+            return Err(TableError::Unfinished { path, file: "results.json" });
         }
         Ok(Self {
-            directory: run.clone(),
+            fitted,
             name,
-            result: read_json(path)?,
-            config: FitConfig::read(&run.config())?,
+            result: read_json(run.results())?,
+            config: fitted.config()?,
             metrics: read_metrics(run)?,
         })
     }
@@ -78,17 +77,18 @@ fn single(run: &Finished) -> Result<Page> {
 }
 
 /// The directories' own names, or their paths where two have the same.
-fn names(runs: &[RunDirectory]) -> Vec<String> {
+fn names(runs: &[Fitted]) -> Vec<String> {
     let short: Vec<String> = runs
         .iter()
         .map(|run| {
-            let root = run.root().canonicalize().unwrap_or_else(|_| run.root().to_owned());
+            let root = run.run().root();
+            let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
             root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into_owned()
         })
         .collect();
     let twice = |name: &String| short.iter().filter(|other| *other == name).count() > 1;
-    let name = |(run, name): (&RunDirectory, &String)| match twice(name) {
-        true => run.root().display().to_string(),
+    let name = |(run, name): (&Fitted, &String)| match twice(name) {
+        true => run.run().root().display().to_string(),
         false => name.clone(),
     };
     runs.iter().zip(&short).map(name).collect()
@@ -99,7 +99,7 @@ fn read_json<T: serde::de::DeserializeOwned>(path: PathBuf) -> Result<T> {
     serde_json::from_slice(&bytes).map_err(|error| TableError::model(&path, error.to_string()))
 }
 
-fn read_metrics(run: &RunDirectory) -> Result<Vec<MetricsRecord>> {
+pub(crate) fn read_metrics(run: &RunDirectory) -> Result<Vec<MetricsRecord>> {
     let path = run.metrics();
     let text = fs::read_to_string(&path).map_err(|source| TableError::io(&path, source))?;
     text.lines()

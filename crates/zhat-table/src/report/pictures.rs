@@ -1,16 +1,13 @@
 //! Data beside the model: pairs of columns, and the density of the first two.
 
-use burn::tensor::Device;
-use zhat::ar::Evaluator;
 use zhat::rng::Streams;
-use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
-use zhat_report::figure::{Colour, Density, Figure, Panel, Scale, Series};
+use zhat_report::figure::{Colour, Density as Picture, Figure, Panel, Scale, Series};
 use zhat_report::page::Page;
 
 use super::Finished;
+use crate::density::Density;
 use crate::error::Result;
 use crate::prepare::prepare;
-use crate::run::{ModelCard, load_model};
 
 /// Rows shown in a scatter plot.
 const POINTS: usize = 600;
@@ -25,53 +22,42 @@ const GRID: usize = 80;
 type Window = [(f64, f64); 2];
 
 pub(super) fn all(page: Page, run: &Finished) -> Result<Page> {
-    let (model, card) = load_model(&run.directory, &Device::flex())?;
+    let (density, columns) = (run.fitted.density(), run.fitted.density().columns());
     let data = match prepare(&run.config) {
         Ok(data) => data,
         Err(error) => return Ok(page.notice(&format!("The data could not be read again: {error}"))),
     };
-    let features = card.columns.len();
+    let features = columns.len();
     if features < 2 {
         return Ok(page.text("With one column there are no pairs to show."));
     }
-    let evaluator = Evaluator::new(&model, 0)?;
-    let draws = draws(&evaluator, &card, &Streams::new(run.config.seed).derive("report", 0))?;
-    let mut test = data.test;
-    card.standardiser.invert(&mut test);
-    let page = pairs(page, &card, &test, &draws)?;
+    let streams = Streams::new(run.config.seed).derive("report", 0);
+    let cloud = density.draw(&vec![f32::NAN; features], DRAWS, &streams)?;
+    let draws = cloud.sample(DRAWS, &mut streams.stream("draws", 0, 0)).rows;
+    let test = data.in_units(&data.test);
+    let page = pairs(page, columns, &test, &draws)?;
     if features > 2 {
         let panel =
-            panel("Model", &card, histogram(&draws, features, window(&draws, features), GRID));
+            panel("Model", columns, histogram(&draws, features, window(&draws, features), GRID));
         let caption = format!("Density of the first two columns, from {DRAWS} draws of the model.");
         return Ok(page.figure(&Figure::new(vec![panel]), &caption)?);
     }
-    let mut rows = [data.train, data.validation].concat();
-    card.standardiser.invert(&mut rows);
+    let mut rows = data.in_units(&[data.train.as_slice(), &data.validation].concat());
     rows.extend(test);
     let window = window(&rows, features);
     // About five rows in a cell, if they were spread evenly.
     let cells = ((rows.len() / features) as f64 / 5.0).sqrt().clamp(10.0, GRID as f64) as usize;
     let histogram = histogram(&rows, features, window, cells);
-    let density = density(&evaluator, &card, run.result.test.log_z, window);
-    let figure = Figure::new(vec![panel("Data", &card, histogram), panel("Model", &card, density)]);
+    let of_model = picture(density, run.result.test.log_z, window)?;
+    let figure =
+        Figure::new(vec![panel("Data", columns, histogram), panel("Model", columns, of_model)]);
     let caption = "Density in the units of the data: a histogram of all rows, and the model's log p~ − log Z.";
     Ok(page.figure(&figure, caption)?)
 }
 
-/// Draws of the model in the units of the data.
-fn draws(evaluator: &Evaluator, card: &ModelCard, streams: &Streams) -> Result<Vec<f32>> {
-    let smc = SmcConfig::new(DRAWS)?
-        .with_resampling(Resampling::Systematic)
-        .with_resample_when(ResampleWhen::EveryStage);
-    let estimate = evaluator.smc(&smc, streams, 0)?;
-    let mut draws = estimate.sample(DRAWS, &mut streams.stream("draws", 0, 0));
-    card.standardiser.invert(&mut draws);
-    Ok(draws)
-}
-
 /// Scatter plots of pairs of columns, data and draws in each.
-fn pairs(page: Page, card: &ModelCard, test: &[f32], draws: &[f32]) -> Result<Page> {
-    let features = card.columns.len();
+fn pairs(page: Page, columns: &[String], test: &[f32], draws: &[f32]) -> Result<Page> {
+    let features = columns.len();
     let shown = features.min(SHOWN_COLUMNS);
     let mut panels = Vec::new();
     for second in 1..shown {
@@ -82,8 +68,8 @@ fn pairs(page: Page, card: &ModelCard, test: &[f32], draws: &[f32]) -> Result<Pa
             };
             panels.push(
                 Panel::new("")
-                    .x(&card.columns[first], Scale::Linear)
-                    .y(&card.columns[second], Scale::Linear)
+                    .x(&columns[first], Scale::Linear)
+                    .y(&columns[second], Scale::Linear)
                     .series(Series::scatter("data", Colour::BLUE, pair(test)))
                     .series(Series::scatter("model", Colour::VERMILION, pair(draws))),
             );
@@ -95,15 +81,12 @@ fn pairs(page: Page, card: &ModelCard, test: &[f32], draws: &[f32]) -> Result<Pa
         ),
         false => "Test rows and as many draws of the model.".into(),
     };
-    let columns = panels.len().min(2);
-    Ok(page.figure(&Figure::new(panels).with_columns(columns), &caption)?)
+    let across = panels.len().min(2);
+    Ok(page.figure(&Figure::new(panels).with_columns(across), &caption)?)
 }
 
-fn panel(title: &str, card: &ModelCard, density: Density) -> Panel {
-    Panel::new(title)
-        .x(&card.columns[0], Scale::Linear)
-        .y(&card.columns[1], Scale::Linear)
-        .density(density)
+fn panel(title: &str, columns: &[String], picture: Picture) -> Panel {
+    Panel::new(title).x(&columns[0], Scale::Linear).y(&columns[1], Scale::Linear).density(picture)
 }
 
 /// Where the first two columns are, but for the extreme percentiles.
@@ -119,7 +102,7 @@ fn window(rows: &[f32], features: usize) -> Window {
 }
 
 /// A histogram of the first two columns, as a density.
-fn histogram(rows: &[f32], features: usize, [x, y]: Window, cells: usize) -> Density {
+fn histogram(rows: &[f32], features: usize, [x, y]: Window, cells: usize) -> Picture {
     let cell = |value: f64, (low, high): (f64, f64)| {
         let share = (value - low) / (high - low);
         (0.0..1.0).contains(&share).then_some((share * cells as f64) as usize)
@@ -132,63 +115,55 @@ fn histogram(rows: &[f32], features: usize, [x, y]: Window, cells: usize) -> Den
     }
     let area = (x.1 - x.0) * (y.1 - y.0) / (cells * cells) as f64;
     let number = (rows.len() / features) as f64;
-    Density::of((x, cells), (y, cells), |a, b| {
+    Picture::of((x, cells), (y, cells), |a, b| {
         let (i, j) = (cell(a, x).expect("a centre"), cell(b, y).expect("a centre"));
         counts[j * cells + i] / (number * area)
     })
 }
 
-/// The density of a model of two columns: `log p~ - log Z` at the centres of a grid, in the units of the data.
-fn density(evaluator: &Evaluator, card: &ModelCard, log_z: f64, [x, y]: Window) -> Density {
+/// A density of two columns, at the centres of a grid.
+fn picture(density: &dyn Density, log_z: f64, [x, y]: Window) -> Result<Picture> {
     let centre = |(low, high): (f64, f64), at: usize| {
         (low + (high - low) * (at as f64 + 0.5) / GRID as f64) as f32
     };
     let cells = (0..GRID).flat_map(|j| (0..GRID).map(move |i| (i, j)));
-    let mut centres: Vec<f32> = cells.flat_map(|(i, j)| [centre(x, i), centre(y, j)]).collect();
-    card.standardiser.apply(&mut centres);
-    let normaliser = log_z + card.standardiser.log_scale();
-    let log_p_tilde = evaluator.score(&centres).log_p_tilde;
-    let row = |row: &[f64]| row.iter().map(|log_p| (log_p - normaliser).exp()).collect();
+    let centres: Vec<f32> = cells.flat_map(|(i, j)| [centre(x, i), centre(y, j)]).collect();
+    let log_p_tilde = density.score(&centres)?.log_p_tilde;
+    let row = |row: &[f64]| row.iter().map(|log_p| (log_p - log_z).exp()).collect();
     let rows = log_p_tilde.chunks_exact(GRID).map(row).collect();
-    Density { x_range: x, y_range: y, rows, label: String::new() }
+    Ok(Picture { x_range: x, y_range: y, rows, label: String::new() })
 }
 
 #[cfg(test)]
 mod tests {
-    use zhat::ar::ArEbmConfig;
+    use std::sync::Arc;
+
+    use burn::tensor::Device;
+    use zhat::ar::{ArEbmConfig, Evaluator};
+    use zhat::criterion::Method;
 
     use super::*;
     use crate::data::Standardiser;
-    use crate::run::FORMAT;
+    use crate::density::ArDensity;
 
-    fn evaluator_and_card() -> (Evaluator, ModelCard) {
+    #[test]
+    fn the_density_of_a_model_is_in_the_units_of_the_data() {
         let config = ArEbmConfig { features: 2, ..ArEbmConfig::small() };
         let model =
             config.init(&Device::flex(), &mut Streams::new(3).stream("init", 0, 0)).unwrap();
         let evaluator = Evaluator::new(&model, 1).unwrap();
-        let card = ModelCard {
-            format: FORMAT,
-            version: String::new(),
-            model: config,
-            columns: vec!["a".into(), "b".into()],
-            standardiser: Standardiser { mean: vec![100.0, -3.0], std_dev: vec![20.0, 0.5] },
-            data_hash: String::new(),
-            criterion: String::new(),
-            step: 0,
-        };
-        (evaluator, card)
-    }
-
-    #[test]
-    fn the_density_of_a_model_is_in_the_units_of_the_data() {
-        let (evaluator, card) = evaluator_and_card();
+        let standardiser = Standardiser { mean: vec![100.0, -3.0], std_dev: vec![20.0, 0.5] };
+        let columns = ["a".to_owned(), "b".to_owned()];
+        let density =
+            ArDensity::new(&model, Method::Rnce, &columns, &standardiser, 1, Arc::default())
+                .unwrap();
         // Cells of 0.8 and 0.02: their centres are 60.4, 61.2, ... and -3.79, -3.77, ...
-        let density = density(&evaluator, &card, 0.25, [(60.0, 124.0), (-3.8, -2.2)]);
+        let picture = picture(&density, 0.25, [(60.0, 124.0), (-3.8, -2.2)]).unwrap();
         for (row, column, x) in [(0, 0, [60.4, -3.79]), (7, 50, [100.4, -3.65])] {
             // p(x) = p(z) |dz / dx| with z = (x - mean) / sigma.
             let z = [((x[0] - 100.0) / 20.0) as f32, ((x[1] + 3.0) / 0.5) as f32];
             let expected = (evaluator.score(&z).log_p_tilde[0] - 0.25).exp() / (20.0 * 0.5);
-            let found = density.rows[row][column];
+            let found = picture.rows[row][column];
             assert!((found - expected).abs() < 1e-4 * expected, "{found}, {expected}");
         }
     }

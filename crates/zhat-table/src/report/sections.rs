@@ -26,10 +26,13 @@ pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
         &training(&run.metrics),
         "Loss of the batches, and log-likelihood of the validation part.",
     )?;
-    let page = page.figure(
-        &effective_sample_sizes(result),
-        "Effective sample size of the particles after each column, as a share of their number.",
-    )?;
+    let page = match result.test.estimates {
+        0 => page.text("The density is normalised as it is: log Z is 0, without an error."),
+        _ => page.figure(
+            &effective_sample_sizes(result),
+            "Effective sample size of the particles after each column, as a share of their number.",
+        )?,
+    };
     let page = pictures::all(heading(page, "Data and model"), run)?;
     Ok(heading(page, "Configuration").settings(&settings(&run.config)))
 }
@@ -62,7 +65,7 @@ fn likelihood_table(result: &FitReport) -> Table {
 }
 
 /// A quantity of the log at the steps where it was measured.
-pub(super) fn points(
+pub(crate) fn points(
     metrics: &[MetricsRecord],
     value: fn(&MetricsRecord) -> Option<f64>,
 ) -> Vec<(f64, f64)> {
@@ -85,7 +88,8 @@ fn training(metrics: &[MetricsRecord]) -> Figure {
 }
 
 fn effective_sample_sizes(result: &FitReport) -> Figure {
-    let points = result.test.ess.iter().enumerate().map(|(at, ess)| (at as f64 + 1.0, *ess));
+    let sizes = result.test.effective_sample_size.iter().enumerate();
+    let points = sizes.map(|(at, size)| (at as f64 + 1.0, *size));
     let series = Series::line("", Colour::BLUE, points.collect()).with_marker(Marker::Disc);
     Figure::new(vec![
         Panel::new("Effective sample size")

@@ -105,9 +105,14 @@ impl ArStepConfig {
         }
     }
 
+    /// Whether the model itself is not trained yet; where the proposal is the model, there is nothing to wait for.
+    pub fn warms_up(&self, step: u64) -> bool {
+        step < self.warm_up && self.criterion != Method::QOnly
+    }
+
     /// The settings of a step: those of the warm-up at first.
     pub fn at(&self, step: u64) -> Self {
-        let criterion = if step < self.warm_up { Method::QOnly } else { self.criterion };
+        let criterion = if self.warms_up(step) { Method::QOnly } else { self.criterion };
         Self { criterion, ..self.clone() }
     }
 

@@ -47,7 +47,7 @@ impl TrainingStep<ArEbm> for DeviceStep {
             gradient_norm: gradient_norm(model, &gradients),
             effective_sample_size: with_energy.then(|| weighted(&shares, last)),
             proposal_nll: Some(proposal_nll),
-            warming_up: step < self.0.warm_up,
+            warming_up: self.0.warms_up(step),
         };
         Ok((gradients, report))
     }

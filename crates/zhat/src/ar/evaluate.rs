@@ -20,6 +20,8 @@ pub struct Evaluator {
     pub(super) engine: Engine,
     pub(super) pool: rayon::ThreadPool,
     pub(super) watch: Arc<Watch>,
+    /// Whether the proposal is the model, as where it alone was trained.
+    is_proposal: bool,
     memory: Mutex<Vec<(Forward, Pass)>>,
 }
 
@@ -43,8 +45,14 @@ impl Evaluator {
             engine: Engine::new(model),
             pool,
             watch: Arc::default(),
+            is_proposal: false,
             memory: Mutex::new(Vec::new()),
         })
+    }
+
+    /// The proposal in the place of the model: `log p~` is `log q`, and the energy network is never run.
+    pub fn of_proposal(model: &ArEbm, threads: usize) -> Result<Self> {
+        Ok(Self { is_proposal: true, ..Self::new(model, threads)? })
     }
 
     /// Lets long work be watched and stopped; it counts rows times stages.
@@ -56,6 +64,11 @@ impl Evaluator {
     /// Number of threads.
     pub fn num_threads(&self) -> usize {
         self.pool.current_num_threads()
+    }
+
+    /// The threads themselves, for what goes with an evaluation.
+    pub fn pool(&self) -> &rayon::ThreadPool {
+        &self.pool
     }
 
     /// Number of features of a row.
@@ -113,9 +126,17 @@ impl Evaluator {
         streams: &mut [crate::rng::Stream],
         pass: &mut Pass,
     ) {
+        if self.is_proposal {
+            // It covers itself: draws need no defence, and all of them weigh the same.
+            forward.defend(Defence::default());
+        }
         forward.propose(&self.engine, stage, None, pass);
         forward.draw(&self.engine, stage, streams, pass);
-        forward.weigh(&self.engine, None, pass);
+        if self.is_proposal {
+            pass.log_p.clone_from(&pass.log_q);
+        } else {
+            forward.weigh(&self.engine, None, pass);
+        }
         forward.forget_sharing();
     }
 

@@ -65,27 +65,6 @@ impl Evaluator {
             weights: genealogy.weights.pop().expect("at least one feature"),
         })
     }
-
-    /// [`smc_given`](Self::smc_given) for many rows side by side; `finish` keeps what is wanted of each.
-    ///
-    /// # Shapes
-    /// - `given`: one entry for each row, with one entry for each feature
-    pub fn smc_given_each<T: Send>(
-        &self,
-        config: &SmcConfig,
-        given: &[Vec<Option<f32>>],
-        streams: &Streams,
-        finish: impl Fn(usize, SmcEstimate) -> T + Sync,
-    ) -> Result<Vec<T>> {
-        self.pool.install(|| {
-            (given.par_iter().enumerate())
-                .map(|(row, given)| {
-                    let streams = streams.derive("ar-smc-row", row as u64);
-                    Ok(finish(row, self.smc_given(config, given, &streams, 0)?))
-                })
-                .collect()
-        })
-    }
 }
 
 /// The particles so far, of which a tile at a time goes through the networks.

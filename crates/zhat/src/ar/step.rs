@@ -123,7 +123,7 @@ impl TrainingStep<ArEbm> for ArStep {
             gradient_norm,
             effective_sample_size: with_energy.then_some(tiles.effective_sample_size),
             proposal_nll: Some(tiles.proposal_nll),
-            warming_up: step < self.settings.warm_up,
+            warming_up: self.settings.warms_up(step),
         };
         Ok((params, report))
     }

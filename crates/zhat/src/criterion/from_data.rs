@@ -4,6 +4,7 @@ use burn::tensor::Tensor;
 
 use super::{Criterion, Loss, surrogate};
 use crate::error::Result;
+use crate::host::to_host;
 use crate::kernel::{Contrast, State};
 use crate::rng::Stream;
 use crate::train::Batch;
@@ -16,7 +17,8 @@ impl<M: ?Sized, C: Contrast<M>> Criterion<M> for FromData<C> {
     fn loss(&mut self, model: &M, batch: &Batch, rng: &mut Stream) -> Result<Loss> {
         let candidates = self.0.propose(model, State::new(batch.x.clone()), rng)?;
         let surrogate = surrogate(&candidates, batch.weights.as_deref());
-        Ok(Loss { surrogate, adaptation: None, candidates })
+        let value = self.0.value_on_host(&candidates).unwrap_or_else(|| to_host(&surrogate)[0]);
+        Ok(Loss { surrogate, value, adaptation: None, candidates })
     }
 
     fn value(&self, loss: &Loss) -> Option<Tensor<1>> {

@@ -64,6 +64,9 @@ pub trait Criterion<M: ?Sized> {
 pub struct Loss {
     /// Its gradient in `theta` is the method's gradient; its value means nothing. Shape `[1]`.
     pub surrogate: Tensor<1>,
+    /// The value of the criterion over the rows; where a method has none, how much higher `log p~` of its candidates is than
+    /// that of the data.
+    pub value: f64,
     /// The loss of the proposal's own parameters, if it learns. Shape `[1]`.
     pub adaptation: Option<Tensor<1>>,
     /// The candidates of the last step.

@@ -10,6 +10,7 @@ use crate::kernel::{Kernel, State};
 use crate::model::UnnormalisedModel;
 use crate::rng::Stream;
 use crate::train::{Batch, Parts};
+use crate::weights::check_finite;
 
 /// A kernel with persistent chains. The gradient still sums over all candidates; one is drawn only to move the chain.
 #[derive(Debug, Clone)]
@@ -33,20 +34,23 @@ impl<M: UnnormalisedModel + ?Sized, K: Kernel<M>> Criterion<M> for Persistent<K>
         let x0 = &batch.x;
         let [rows, dimension] = x0.dims();
         let place = Place::of(x0);
+        // Before a chain starts where the model has no mass, from which it would not come back.
+        let log_p_tilde = model.log_p_tilde(x0.clone().inner());
+        check_finite("log_p_tilde of the model", &to_host(&log_p_tilde), 1)?;
         let chains = self.chains.start(&to_host(x0), dimension);
         let shape = [rows * self.chains.chains_per_slot(), dimension];
         let state = State::new(place.tensor(chains, shape));
         let candidates = self.kernel.propose(model, state, rng)?;
         let (_, moved) = candidates.draw(rng);
         self.chains.store(&moved);
-        let log_p_tilde = model.log_p_tilde(x0.clone().inner());
         // Chains are draws of the model, so that only the data count more or less.
         let positive = match &batch.weights {
             Some(weights) => (log_p_tilde * place.tensor(weights.clone(), [rows])).mean(),
             None => log_p_tilde.mean(),
         };
         let surrogate = negative_phase(&candidates) - positive;
-        Ok(Loss { surrogate, adaptation: None, candidates })
+        let value = to_host(&surrogate)[0];
+        Ok(Loss { surrogate, value, adaptation: None, candidates })
     }
 
     /// Persistent methods have a gradient but no criterion.

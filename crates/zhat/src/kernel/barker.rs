@@ -43,6 +43,15 @@ where
         let negatives = log_w.narrow(1, 1, self.num_negatives);
         Some(softplus(negatives - first, 1.0).mean())
     }
+
+    fn value_on_host(&self, candidates: &Candidates) -> Option<f64> {
+        // log(1 + e^x) = -log(sigma(-x)), without overflow on either side.
+        let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
+        Some(candidates.log_w_tilde.mean_over_rows(|row| {
+            row[1..].iter().map(|log_w| softplus(log_w - row[0])).sum::<f64>()
+                / self.num_negatives as f64
+        }))
+    }
 }
 
 impl<M, Q> Kernel<M> for Barker<Q>

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::UnnormalisedModel;
 use crate::proposal::IndependentProposal;
 use crate::rng::Stream;
-use crate::weights::LogWeights;
+use crate::weights::{LogWeights, log_sum_exp};
 
 /// Draws `x_1..x_J ~ q` and weighs `x_0..x_J` by `w_j = w~_j / sum_l w~_l`, `w~ = p~ / q`.
 #[derive(Debug, Clone)]
@@ -39,6 +39,10 @@ where
     fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
         let log_weights = log_softmax(candidates.attached_log_w_tilde(), 1);
         Some(log_weights.narrow(1, 0, 1).mean().neg())
+    }
+
+    fn value_on_host(&self, candidates: &Candidates) -> Option<f64> {
+        Some(candidates.log_w_tilde.mean_over_rows(|row| log_sum_exp(row) - row[0]))
     }
 }
 

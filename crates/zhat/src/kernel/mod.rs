@@ -39,6 +39,11 @@ pub trait Contrast<M: ?Sized> {
     fn value(&self, _candidates: &Candidates) -> Option<Tensor<1>> {
         None
     }
+
+    /// The same as a number; to be implemented where a graph would be made in vain at every step.
+    fn value_on_host(&self, candidates: &Candidates) -> Option<f64> {
+        self.value(candidates).map(|value| to_host(&value)[0])
+    }
 }
 
 /// A contrast whose candidate, drawn by its weight, is a step of a chain that leaves `p_theta` invariant.
@@ -53,6 +58,10 @@ impl<M: ?Sized, K: Contrast<M> + ?Sized> Contrast<M> for Box<K> {
 
     fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
         (**self).value(candidates)
+    }
+
+    fn value_on_host(&self, candidates: &Candidates) -> Option<f64> {
+        (**self).value_on_host(candidates)
     }
 }
 

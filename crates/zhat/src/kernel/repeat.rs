@@ -50,6 +50,10 @@ impl<M: ?Sized, K: Kernel<M>> Contrast<M> for Repeat<K> {
     fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
         if self.num_steps == 1 { self.kernel.value(candidates) } else { None }
     }
+
+    fn value_on_host(&self, candidates: &Candidates) -> Option<f64> {
+        if self.num_steps == 1 { self.kernel.value_on_host(candidates) } else { None }
+    }
 }
 
 impl<M: ?Sized, K: Kernel<M>> Kernel<M> for Repeat<K> {}

@@ -23,6 +23,12 @@ pub enum Resampling {
     Systematic,
 }
 
+crate::named!(Resampling, "resampling", {
+    Multinomial: "multinomial",
+    Stratified: "stratified",
+    Systematic: "systematic",
+});
+
 impl Resampling {
     /// As many ancestors as there are weights, in increasing order.
     pub fn ancestors(self, weights: &[f64], rng: &mut Stream) -> Vec<usize> {

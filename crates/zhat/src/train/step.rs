@@ -9,7 +9,6 @@ use super::optimiser::gradient_norm;
 use super::state::Parts;
 use crate::criterion::{Criterion, Loss};
 use crate::error::{Error, Result};
-use crate::host::to_host;
 use crate::rng::Streams;
 
 /// Rows of data for one step.
@@ -132,10 +131,9 @@ impl<M: Module, C: Criterion<M>> TrainingStep<M> for CriterionStep<C> {
         if !gradient_norm.is_finite() {
             return Err(Error::GradientNotFinite { part: "model", step: step as usize });
         }
-        let value = self.criterion.value(&loss).unwrap_or_else(|| loss.surrogate.clone());
         let sizes: Vec<f64> = loss.candidates.weights.effective_sample_size().collect();
         let report = StepReport {
-            loss: to_host(&value)[0],
+            loss: loss.value,
             gradient_norm,
             effective_sample_size: Some(sizes.iter().sum::<f64>() / sizes.len() as f64),
             proposal_nll: None,

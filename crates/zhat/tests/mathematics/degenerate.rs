@@ -223,12 +223,22 @@ fn a_truncated_gaussian_has_the_gradient_of_the_candidates_inside() {
 fn a_row_outside_the_support_is_an_error_that_names_it() {
     let model = HalfGaussian::new(&Device::flex());
     let x0 = place().tensor(vec![0.5, 0.0, -0.5, 0.0], [2, 2]);
-    let kernels: Vec<Box<dyn Kernel<HalfGaussian>>> = vec![
-        Box::new(ConditionalImportance::new(wide(), 2).unwrap()),
-        Box::new(Barker::new(RandomWalk::new(0.5).unwrap(), 2).unwrap()),
-        Box::new(Metropolis::new(RandomWalk::new(0.5).unwrap(), 2).unwrap()),
-    ];
-    for kernel in kernels {
+    let kernels = || -> Vec<Box<dyn Kernel<HalfGaussian>>> {
+        vec![
+            Box::new(ConditionalImportance::new(wide(), 2).unwrap()),
+            Box::new(Barker::new(RandomWalk::new(0.5).unwrap(), 2).unwrap()),
+            Box::new(Metropolis::new(RandomWalk::new(0.5).unwrap(), 2).unwrap()),
+        ]
+    };
+    let inside = place().tensor(vec![0.5, 0.0, 0.5, 0.0], [2, 2]);
+    for kernel in kernels() {
+        // Chains that persist are inside, whatever the data are.
+        let mut criterion = Persistent::new(kernel, 1).unwrap();
+        criterion.loss(&model, &inside.clone().into(), &mut rng(1)).unwrap();
+        let error = criterion.loss(&model, &x0.clone().into(), &mut rng(1)).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { row: 1, candidate: 0, .. }), "{error}");
+    }
+    for kernel in kernels() {
         let error = kernel.propose(&model, State::new(x0.clone()), &mut rng(1)).unwrap_err();
         assert!(matches!(error, Error::NotFinite { row: 1, candidate: 0, .. }), "{error}");
         assert!(error.to_string().starts_with("log_p_tilde of the model is -inf"), "{error}");

@@ -44,7 +44,9 @@ fn surrogate_and_value<M: Module, C: Criterion<M>>(
     let loss = criterion.loss(model, &x0.clone().into(), &mut rng(5)).unwrap();
     let surrogate = gradient(&loss.surrogate, model);
     let loss = criterion.loss(model, &x0.into(), &mut rng(5)).unwrap();
-    (surrogate, gradient(&criterion.value(&loss).expect("a value"), model))
+    let value = criterion.value(&loss).expect("a value");
+    assert!((to_host(&value)[0] - loss.value).abs() < 1e-5 * (1.0 + loss.value.abs()));
+    (surrogate, gradient(&value, model))
 }
 
 #[test]

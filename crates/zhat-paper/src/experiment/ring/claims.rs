@@ -242,4 +242,27 @@ mod tests {
         results.arms[1] = results.arms[0].clone();
         assert_eq!(decisions(&results)[1], OPEN);
     }
+
+    #[test]
+    fn leaving_out_ties_does_not_make_equal_arms_differ_more_often() {
+        // Equally fast arms; six problems in ten start below the threshold in both, as in the experiment.
+        let told_apart = |seed: &u64| {
+            let rng = &mut Streams::new(*seed).stream("ties", 0, 0);
+            let starts_below: Vec<bool> = (0..100).map(|_| rng.uniform() < 0.6).collect();
+            let mut arm = || ArmCurves {
+                squared_error: starts_below
+                    .iter()
+                    .map(|below| {
+                        let reached = if *below { 0 } else { 1 + rng.index(200) };
+                        (0..210).map(|step| if step < reached { 9.0 } else { 1.0 }).collect()
+                    })
+                    .collect(),
+                ..ArmCurves::default()
+            };
+            faster(&arm(), &arm()).decision != OPEN
+        };
+        // At most 5 % of 200, which is 10 with a standard deviation of 3.1; three of them, and not a rule that never speaks.
+        let number = (0..200).filter(told_apart).count();
+        assert!((1..=19).contains(&number), "{number}");
+    }
 }

@@ -4,14 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use zhat::ar::Evaluator;
 use zhat::criterion::Method;
 use zhat::rng::Streams;
 use zhat_table::data::benchmark::Benchmark;
+use zhat_table::density::Estimation;
 use zhat_table::fit::{self, FitConfig, Likelihood, Session, StepSeconds, evaluate};
-use zhat_table::run::{RunDirectory, load_model};
+use zhat_table::fitted::Fitted;
 use zhat_table::{Result, TableError};
 
 use super::distance::Distances;
@@ -174,7 +173,7 @@ impl Bench<'_> {
         match result {
             Ok(None) => Ok(None),
             Ok(Some(report)) => {
-                zhat_table::report::write(session.run_directory())?;
+                zhat_table::report::write(&self.open(criterion)?)?;
                 Ok(Some(Trained { best_step: Some(report.best_step), diverged: None }))
             }
             Err(error @ TableError::Zhat(zhat::Error::Diverged { .. })) => {
@@ -184,6 +183,10 @@ impl Bench<'_> {
         }
     }
 
+    fn open(&self, criterion: Method) -> Result<Fitted> {
+        Fitted::open(&self.cell_directory(criterion), self.threads, Default::default())
+    }
+
     /// Fills in likelihood and distances; false if it was told to stop.
     fn evaluate(
         &self,
@@ -191,16 +194,13 @@ impl Bench<'_> {
         config: &FitConfig,
         observer: &mut Observer,
     ) -> Result<bool> {
-        let directory = self.cell_directory(cell.criterion);
-        let run = RunDirectory::open(&directory)?;
-        let (model, card) = load_model(&run, &Device::flex())?;
-        let evaluator = Evaluator::new(&model, self.threads)?;
+        let fitted = self.open(cell.criterion)?;
         let (particles, estimates) = (self.settings.particles, self.settings.estimates);
         // What training ended with, what an earlier evaluation found, or a new one.
-        let path = directory.join("likelihood.json");
+        let path = fitted.run().root().join("likelihood.json");
         let fits =
             |known: &Likelihood| (known.particles, known.estimates) == (particles, estimates);
-        let results: Option<Results> = read_json(&run.results())?;
+        let results: Option<Results> = read_json(&fitted.run().results())?;
         cell.best_step = results.as_ref().map(|results| results.best_step).or(cell.best_step);
         let known = results.map(|results| results.test).filter(fits);
         let known = match known {
@@ -210,19 +210,19 @@ impl Bench<'_> {
                 None => {
                     observer(&Event::Fit(&fit::Event::Evaluating));
                     let streams = Streams::new(config.seed).derive("test", 0);
-                    let log_scale = card.standardiser.log_scale();
-                    let test = &self.data.test;
-                    let found =
-                        evaluate(&evaluator, test, log_scale, particles, estimates, &streams)?;
+                    let settings = Estimation::new(particles, estimates);
+                    let test = self.data.in_units(&self.data.test);
+                    let found = evaluate(fitted.density(), &test, &settings, &streams)?;
                     write_json(&path, &found)?;
                     found
                 }
             },
         };
         cell.likelihood = Some(known);
-        cell.log_p_tilde = evaluator.score(&self.data.test).log_p_tilde;
+        cell.log_p_tilde =
+            fitted.density().score(&self.data.in_units(&self.data.test))?.log_p_tilde;
         if self.settings.points_of(self.set) > 0 {
-            cell.wasserstein = self.distances(cell.criterion, &evaluator, observer)?;
+            cell.wasserstein = self.distances(cell.criterion, fitted.density(), observer)?;
             return Ok(cell.wasserstein.is_some());
         }
         Ok(true)

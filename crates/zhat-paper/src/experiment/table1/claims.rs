@@ -109,7 +109,7 @@ fn compared(low: &Cell, high: &Cell) -> (String, String, Decision) {
 
 /// Whether so few particles count at a stage that `log Z` is likely too low, by more than its error says.
 pub(super) fn few_count(found: &Likelihood) -> bool {
-    found.smallest_ess * (found.particles as f64) < 100.0
+    found.smallest_effective_sample_size * (found.particles as f64) < 100.0
 }
 
 /// The claim that the draws of one of two criteria are closer to the data: the one that is in the paper.
@@ -186,8 +186,8 @@ mod tests {
             mean_log_z_hat: 0.0,
             proposal_log_likelihood: -1.0,
             proposal_se_test: 0.1,
-            ess: vec![0.5],
-            smallest_ess: 0.5,
+            effective_sample_size: vec![0.5],
+            smallest_effective_sample_size: 0.5,
             rows: 100,
             largest_weight: 0.01,
             far_out: [0.0, 0.0],
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn no_order_is_told_where_log_z_rests_on_few_particles() {
         let mut high = cell(Benchmark::Power, Method::Rnce, Some((5.0, 0.001)));
-        high.likelihood.as_mut().unwrap().smallest_ess = 0.05;
+        high.likelihood.as_mut().unwrap().smallest_effective_sample_size = 0.05;
         let low = cell(Benchmark::Power, Method::MlIs, Some((0.0, 0.001)));
         let claim = claims(&[low, high]).remove(0);
         assert_eq!(claim.decision, Decision::NotToldApart);

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use zhat::ar::Evaluator;
 use zhat::criterion::Method;
 use zhat::evaluate::match_points;
 use zhat::rng::{Stream, Streams};
-use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
-use zhat_table::Result;
+use zhat_table::density::Density;
+use zhat_table::{Result, TableError};
 
 use super::published::as_published;
 use super::{Bench, Event, Observer, read_json, write_json};
@@ -50,17 +49,15 @@ impl Bench<'_> {
     pub(super) fn distances(
         &self,
         criterion: Method,
-        evaluator: &Evaluator,
+        density: &dyn Density,
         observer: &mut Observer,
     ) -> Result<Option<Distances>> {
         let path = self.cell_directory(criterion).join("wasserstein.json");
         let particles = self.settings.particles;
-        let config = SmcConfig::new(particles)?
-            .with_resampling(Resampling::Systematic)
-            .with_resample_when(ResampleWhen::EveryStage);
+        let nothing = vec![f32::NAN; density.columns().len()];
         self.estimates(&path, particles, observer, |streams, repeat, points| {
-            let estimate = evaluator.smc(&config, streams, repeat)?;
-            Ok(estimate.sample(points, &mut streams.stream("draws", repeat, 0)))
+            let cloud = density.draw(&nothing, particles, &streams.derive("cloud", repeat))?;
+            Ok(cloud.sample(points, &mut streams.stream("draws", repeat, 0)).rows)
         })
     }
 
@@ -88,6 +85,8 @@ impl Bench<'_> {
         // The same test rows for all criteria, and other particles than the likelihood's.
         let streams = Streams::new(self.settings.seed).derive("wasserstein", 0);
         let (number, features) = (self.settings.estimates, self.data.columns.len());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
+        let pool = pool.map_err(|error| TableError::Config { reason: error.to_string() })?;
         for repeat in known.values.len()..number {
             observer(&Event::Distance(repeat, number));
             if self.watch.is_stopped() {
@@ -96,7 +95,8 @@ impl Bench<'_> {
             let repeat = repeat as u64;
             let drawn = draw(&streams, repeat, points)?;
             let rows = self.draw(&self.data.test, points, &mut streams.stream("rows", repeat, 0));
-            let matching = match_points(&rows, &drawn, features, |_| !self.watch.is_stopped())?;
+            let go_on = |_| !self.watch.is_stopped();
+            let matching = pool.install(|| match_points(&rows, &drawn, features, go_on))?;
             let Some(matching) = matching else { return Ok(None) };
             known.values.push(matching.distance);
             write_json(path, &known)?;

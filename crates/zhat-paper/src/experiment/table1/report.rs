@@ -66,7 +66,9 @@ impl Table1 {
             let shown = |value: fn(&Likelihood) -> f64| {
                 found.map_or_else(String::new, |found| digits(value(found)))
             };
-            let share = |found: &Likelihood| format!("{:.1} %", 100.0 * found.smallest_ess);
+            let share = |found: &Likelihood| {
+                format!("{:.1} %", 100.0 * found.smallest_effective_sample_size)
+            };
             let ours = found.map_or("diverged".into(), |found| digits(found.log_likelihood));
             let paper = published(cell.dataset, cell.criterion).map(|paper| paper.log_likelihood);
             let [figure, error] = pair(paper);
@@ -185,7 +187,7 @@ impl Table1 {
                      likelihood too high.",
                     title(cell.dataset),
                     label(cell.criterion),
-                    found.smallest_ess * found.particles as f64,
+                    found.smallest_effective_sample_size * found.particles as f64,
                     found.particles
                 ));
             }

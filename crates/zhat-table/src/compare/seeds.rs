@@ -1,0 +1,214 @@
+//! Means over seeds and test rows, with errors that know which rows the seeds share.
+
+use std::collections::BTreeMap;
+
+/// A number for every test row of one seed's fit: a log-density, or how far one is ahead of another.
+#[derive(Debug, Clone)]
+pub(super) struct OfSeed {
+    pub values: Vec<f64>,
+    /// Which rows of the table they are, so that seeds can share them; empty where all of them are this seed's own.
+    pub rows: Vec<usize>,
+    /// Standard error that all values have in common, from `log Z`.
+    pub se_log_z: f64,
+}
+
+impl OfSeed {
+    /// How far this one is ahead of another on the same rows: what is common to both cancels.
+    pub fn ahead_of(&self, other: &Self) -> Self {
+        Self {
+            values: self.values.iter().zip(&other.values).map(|(own, other)| own - other).collect(),
+            rows: self.rows.clone(),
+            se_log_z: self.se_log_z.hypot(other.se_log_z),
+        }
+    }
+}
+
+/// The mean over all seeds, and what it may be off by.
+///
+/// With `D_r` the mean of seed `r`, the variance of the mean of `R` seeds is the mean of `cov(D_r, D_s)` over all pairs.
+/// Their spread `S^2` tells the variance of one seed (training, split, rows and `log Z`) less what two of them have in
+/// common, and what they have in common is the luck of the test rows that they share: `C`, the covariance of the rows'
+/// values, row by row. So the squared error is `S^2 / R + C`. With the same rows for all seeds `C` does not shrink with
+/// `R`; with rows of their own it is 0. A small spread of few seeds may be luck, so the error is never less than
+/// that of rows and `log Z` alone, which is also all that one seed has.
+///
+/// It is about other seeds and other test rows. The luck of the table that all seeds learn from is not in it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct OverSeeds {
+    pub mean: f64,
+    /// From the finite number of test rows.
+    pub se_rows: f64,
+    /// From the estimates of `log Z`.
+    pub se_log_z: f64,
+    /// From the spread over seeds; none with one seed.
+    pub se_seeds: Option<f64>,
+    /// All together.
+    pub standard_error: f64,
+    /// How many squares are behind the error (Welch and Satterthwaite): few where the spread of a few seeds is most of it.
+    pub degrees_of_freedom: f64,
+}
+
+impl OverSeeds {
+    pub fn new(seeds: &[OfSeed]) -> Self {
+        let number = seeds.len() as f64;
+        let (mut means, mut alone, mut together) = (Vec::new(), 0.0, 0.0);
+        let mut shared: BTreeMap<usize, f64> = BTreeMap::new();
+        for OfSeed { values, rows, .. } in seeds {
+            let count = values.len() as f64;
+            let mean = values.iter().sum::<f64>() / count;
+            means.push(mean);
+            for (at, value) in values.iter().enumerate() {
+                // Their squares add up to the variance of the seed's mean.
+                let part = (value - mean) / (count * (count - 1.0)).sqrt();
+                alone += part * part;
+                match rows.get(at) {
+                    Some(&row) => *shared.entry(row).or_default() += part,
+                    None => together += part * part,
+                }
+            }
+        }
+        together += shared.values().map(|sum| sum * sum).sum::<f64>();
+        let mean = means.iter().sum::<f64>() / number;
+        let of_rows = together / number.powi(2);
+        let of_log_z = seeds.iter().map(|s| s.se_log_z.powi(2)).sum::<f64>() / number.powi(2);
+        let count = seeds.iter().map(|seed| seed.values.len()).sum::<usize>() as f64 / number;
+        let (mut variance, mut of_seeds, mut degrees_of_freedom) =
+            (of_rows + of_log_z, None, count - 1.0);
+        if seeds.len() > 1 {
+            let pairs = number * (number - 1.0);
+            let spread = means.iter().map(|own| (own - mean).powi(2)).sum::<f64>() / pairs;
+            let common = ((together - alone) / pairs).max(0.0);
+            variance = variance.max(spread + common);
+            of_seeds = Some(spread.sqrt());
+            degrees_of_freedom = variance.powi(2)
+                / (spread.powi(2) / (number - 1.0) + (variance - spread).powi(2) / (count - 1.0));
+        }
+        Self {
+            mean,
+            se_rows: of_rows.sqrt(),
+            se_log_z: of_log_z.sqrt(),
+            se_seeds: of_seeds,
+            standard_error: variance.sqrt(),
+            degrees_of_freedom,
+        }
+    }
+
+    /// Whether the mean is so far from zero that chance alone gets there less often than once in twenty times.
+    ///
+    /// That is twice the error, and more where the error itself is little known (Student's t).
+    pub fn is_told_from_zero(&self) -> bool {
+        self.mean.abs() > self.quantile() * self.standard_error
+    }
+
+    /// The two-sided 5 % point of Student's t.
+    fn quantile(&self) -> f64 {
+        const FEW: [f64; 9] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
+        let whole = self.degrees_of_freedom as usize;
+        match FEW.get(whole.max(1) - 1) {
+            Some(&point) => point,
+            // 2.23 for ten, and 2 for many, to 0.03.
+            None => 2.0 + 2.3 / self.degrees_of_freedom,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zhat::rng::{Stream, Streams};
+
+    use super::*;
+
+    /// Sizes of what a difference is made of: seeds, rows, and both together.
+    #[derive(Clone, Copy)]
+    struct Sizes {
+        seeds: usize,
+        of_seed: f64,
+        of_row: f64,
+        of_both: f64,
+    }
+
+    const ROWS: usize = 200;
+
+    /// Seeds of a comparison whose true difference is 0. With a table each tests some of its rows, all where it has no more.
+    fn simulate(sizes: Sizes, table: Option<usize>, rng: &mut Stream) -> Vec<OfSeed> {
+        let mut fresh = |number: usize| -> Vec<f64> {
+            rng.normals(number).into_iter().map(|x| sizes.of_row * x).collect()
+        };
+        let common = table.map(&mut fresh);
+        (0..sizes.seeds)
+            .map(|_| {
+                let rows = table.map_or(Vec::new(), |size| rng.permutation(size)[..ROWS].to_vec());
+                let own: Vec<f64> = match &common {
+                    Some(common) => rows.iter().map(|&row| common[row]).collect(),
+                    None => rng.normals(ROWS).into_iter().map(|x| sizes.of_row * x).collect(),
+                };
+                let (shift, se_log_z) = (sizes.of_seed * rng.normal(), 0.01);
+                let log_z = se_log_z * rng.normal();
+                let value = |row: f64| row + shift + log_z + sizes.of_both * rng.normal();
+                OfSeed { values: own.into_iter().map(value).collect(), rows, se_log_z }
+            })
+            .collect()
+    }
+
+    /// The rule of old: every seed's error over rows and of log Z as if it were independent, and no spread.
+    fn old_rule(seeds: &[OfSeed]) -> bool {
+        let one = |seed: &OfSeed| OverSeeds::new(std::slice::from_ref(seed));
+        let variance: f64 = seeds.iter().map(|seed| one(seed).standard_error.powi(2)).sum();
+        let number = seeds.len() as f64;
+        let mean = seeds.iter().map(|seed| one(seed).mean).sum::<f64>() / number;
+        mean.abs() <= 2.0 * variance.sqrt() / number
+    }
+
+    /// Share of simulated comparisons in which the truth, 0, is not told apart, by the rule and by the one of old.
+    fn coverage(sizes: Sizes, table: Option<usize>) -> [f64; 2] {
+        const TIMES: usize = 1000;
+        let mut rng = Streams::new(12).stream("coverage", sizes.seeds as u64, 0);
+        let mut covered = [0.0; 2];
+        for _ in 0..TIMES {
+            let seeds = simulate(sizes, table, &mut rng);
+            covered[0] += f64::from(u8::from(!OverSeeds::new(&seeds).is_told_from_zero()));
+            covered[1] += f64::from(u8::from(old_rule(&seeds)));
+        }
+        covered.map(|number| number / TIMES as f64)
+    }
+
+    #[test]
+    fn intervals_cover_the_truth_whether_seeds_share_their_test_rows_or_not() {
+        for seeds in [2, 5, 10] {
+            for (of_seed, of_row, of_both) in [(0.1, 1.0, 0.3), (0.02, 1.0, 1.0), (0.3, 0.5, 0.1)] {
+                let sizes = Sizes { seeds, of_seed, of_row, of_both };
+                for table in [None, Some(ROWS), Some(3 * ROWS)] {
+                    let [new, old] = coverage(sizes, table);
+                    // Nominally 0.95, to four standard errors of 1000 simulations; the approximation to Student's t is a
+                    // little short with two seeds, and the floor a little long where seeds hardly differ.
+                    let least = if seeds == 2 { 0.86 } else { 0.92 };
+                    assert!((least..=0.995).contains(&new), "{seeds}, {of_seed}, {table:?}: {new}");
+                    // Rows of their own and seeds that hardly differ are all that the rule of old is good for.
+                    let harmless = of_seed == 0.02 && (table.is_none() || seeds == 2);
+                    assert!(harmless || old < 0.92, "{seeds}, {of_seed}, {table:?}: {old}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_seed_has_the_error_of_rows_and_log_z_alone() {
+        let values = vec![1.0, 2.0, 3.0, 4.0];
+        let found = OverSeeds::new(&[OfSeed { values, rows: vec![], se_log_z: 0.5 }]);
+        let se_rows = (5.0 / 3.0 / 4.0f64).sqrt();
+        assert_eq!((found.mean, found.se_seeds), (2.5, None));
+        assert!((found.se_rows - se_rows).abs() < 1e-12);
+        assert!((found.standard_error - se_rows.hypot(0.5)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn seeds_that_agree_on_the_same_rows_know_no_more_than_one_of_them() {
+        let one =
+            OfSeed { values: vec![1.0, 2.0, 3.0, 4.0], rows: vec![0, 1, 2, 3], se_log_z: 0.0 };
+        let error = |seeds: &[OfSeed]| OverSeeds::new(seeds).standard_error;
+        assert!((error(&vec![one.clone(); 9]) - error(std::slice::from_ref(&one))).abs() < 1e-12);
+        // As rows of their own they would be worth nine times as many.
+        let own = OfSeed { rows: vec![], ..one.clone() };
+        assert!((error(&vec![own; 9]) - error(&[one]) / 3.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,263 @@
+//! The autoregressive EBM as a density: particles of SMC in standard units inside, rows in the units of the data outside.
+
+use std::sync::Arc;
+
+use zhat::ar::{ArEbm, ArStepConfig, Evaluator, SmcEstimate};
+use zhat::criterion::Method;
+use zhat::rng::Streams;
+use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
+use zhat::watch::Watch;
+
+use super::{Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Scores};
+use crate::data::Standardiser;
+use crate::error::Result;
+
+/// Particles of the other opinions on `log Z`, at most: they are a check, and need not be as sharp.
+const MOST_FOR_OPINIONS: usize = 200_000;
+
+/// An autoregressive EBM with its columns and their units.
+#[derive(Debug)]
+pub struct ArDensity {
+    evaluator: Evaluator,
+    is_proposal: bool,
+    watch: Arc<Watch>,
+    columns: Vec<String>,
+    standardiser: Standardiser,
+}
+
+impl ArDensity {
+    /// The density that a criterion trains: the proposal where it alone was trained, else the model.
+    ///
+    /// 0 threads means as many as there are cores.
+    pub fn new(
+        model: &ArEbm,
+        criterion: Method,
+        columns: &[String],
+        standardiser: &Standardiser,
+        threads: usize,
+        watch: Arc<Watch>,
+    ) -> Result<Self> {
+        let is_proposal = criterion == Method::QOnly;
+        let read = if is_proposal { Evaluator::of_proposal } else { Evaluator::new };
+        Ok(Self {
+            evaluator: read(model, threads)?.with_watch(Arc::clone(&watch)),
+            is_proposal,
+            watch,
+            columns: columns.to_vec(),
+            standardiser: standardiser.clone(),
+        })
+    }
+
+    /// Plain importance sampling: SMC that never resamples.
+    fn importance(&self, particles: usize, estimates: usize, streams: &Streams) -> Result<Opinion> {
+        let never = ResampleWhen::EffectiveSampleSizeBelow(0.0);
+        let smc = SmcConfig::new(particles)?.with_resample_when(never);
+        let streams = streams.derive("importance", 0);
+        let (mut log_z_hats, mut size) = (Vec::new(), 0.0);
+        for repeat in 0..estimates {
+            let run = self.evaluator.smc(&smc, &streams, repeat as u64)?;
+            log_z_hats.push(run.log_z_hat);
+            size += run.effective_sample_size.last().expect("a column") / estimates as f64;
+        }
+        Ok(Opinion::new("importance sampling", &log_z_hats, Some(size)))
+    }
+
+    fn bridge(&self, particles: usize, estimates: usize, streams: &Streams) -> Result<Opinion> {
+        let log_z_hats = (0..estimates)
+            .map(|repeat| self.evaluator.bridge(particles, streams, repeat as u64))
+            .collect::<zhat::Result<Vec<f64>>>()?;
+        Ok(Opinion::new("bridge sampling", &log_z_hats, None))
+    }
+}
+
+impl Density for ArDensity {
+    fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    fn standardiser(&self) -> &Standardiser {
+        &self.standardiser
+    }
+
+    fn is_normalised(&self) -> bool {
+        self.is_proposal
+    }
+
+    fn pool(&self) -> &rayon::ThreadPool {
+        self.evaluator.pool()
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    fn score(&self, rows: &[f32]) -> Result<Scores> {
+        self.watch.check()?;
+        let mut standard = rows.to_vec();
+        self.standardiser.apply(&mut standard);
+        // A row that is not whole goes through the networks as zeros and is blanked afterwards.
+        let mut whole = Vec::with_capacity(rows.len() / self.columns.len());
+        for row in standard.chunks_exact_mut(self.columns.len()) {
+            whole.push(!row.iter().any(|cell| cell.is_nan()));
+            if whole.last() == Some(&false) {
+                row.fill(0.0);
+            }
+        }
+        let scores = self.evaluator.score(&standard);
+        let log_scale = self.standardiser.log_scale();
+        let in_units = |scores: Vec<f64>| {
+            let score = |(score, whole)| if whole { score - log_scale } else { f64::NAN };
+            scores.into_iter().zip(whole.iter().copied()).map(score).collect()
+        };
+        Ok(Scores { log_p_tilde: in_units(scores.log_p_tilde), log_q: in_units(scores.log_q) })
+    }
+
+    fn draw(&self, given: &[f32], particles: usize, streams: &Streams) -> Result<Cloud> {
+        let mut standard = given.to_vec();
+        self.standardiser.apply(&mut standard);
+        let known: Vec<_> = standard.iter().map(|cell| (!cell.is_nan()).then_some(*cell)).collect();
+        let smc = SmcConfig::new(particles)?.with_resampling(Resampling::Systematic);
+        let SmcEstimate { columns, weights, effective_sample_size, .. } =
+            self.evaluator.smc_given(&smc, &known, streams, 0)?;
+        let worst = effective_sample_size.into_iter().fold(f64::INFINITY, f64::min);
+        Ok(Cloud::new(columns, weights, worst, &self.standardiser, given))
+    }
+
+    fn refresh(&self, mut rows: Vec<f32>, streams: &Streams) -> Result<Vec<f32>> {
+        self.standardiser.apply(&mut rows);
+        let settings = ArStepConfig::new(Method::SmcRnce);
+        let mut moved = self.evaluator.transition(&settings, &rows, streams, 0)?;
+        self.standardiser.invert(&mut moved);
+        Ok(moved)
+    }
+
+    fn estimates(&self, settings: &Estimation, streams: &Streams) -> Result<Vec<Estimate>> {
+        if self.is_normalised() {
+            return Ok(Vec::new());
+        }
+        let smc = SmcConfig::new(settings.particles)?
+            .with_resampling(settings.resampling)
+            .with_resample_when(ResampleWhen::EveryStage);
+        let estimate = |repeat| {
+            let run = self.evaluator.smc(&smc, streams, repeat as u64)?;
+            let far = |particle: usize| run.columns.iter().any(|c| c[particle].abs() > FAR_OUT);
+            let share = |size: &f64| size / settings.particles as f64;
+            Ok(Estimate {
+                log_z_hat: run.log_z_hat,
+                effective_sample_size: run.effective_sample_size.iter().map(share).collect(),
+                largest_weight: run.largest_weight.iter().copied().fold(0.0, f64::max),
+                far_out: (0..settings.particles).filter(|&p| far(p)).map(|p| run.weights[p]).sum(),
+            })
+        };
+        (0..settings.estimates).map(estimate).collect()
+    }
+
+    fn opinions(&self, settings: &Estimation, streams: &Streams) -> Result<Vec<Opinion>> {
+        if self.is_normalised() {
+            return Ok(Vec::new());
+        }
+        let particles = settings.particles.min(MOST_FOR_OPINIONS);
+        Ok(vec![
+            self.importance(particles, settings.estimates, streams)?,
+            self.bridge(particles, settings.estimates, streams)?,
+        ])
+    }
+
+    fn work(&self, settings: &Estimation) -> [u64; 2] {
+        let rounds = if self.is_normalised() { 0 } else { settings.estimates * self.columns.len() };
+        let opinions = settings.particles.min(MOST_FOR_OPINIONS);
+        // Importance sampling, the bridge's two clouds and its scores; its move is not counted.
+        [settings.particles, 3 * opinions + opinions / 20].map(|rows| (rounds * rows) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use zhat::ar::ArEbmConfig;
+
+    use super::*;
+    use crate::fit::mean_and_error;
+
+    const UNITS: [(f64, f64); 2] = [(100.0, 20.0), (-3.0, 0.5)];
+
+    fn density(criterion: Method) -> (ArDensity, Evaluator) {
+        let config = ArEbmConfig { features: 2, ..ArEbmConfig::small() };
+        let model =
+            config.init(&Device::flex(), &mut Streams::new(3).stream("init", 0, 0)).unwrap();
+        let (mean, std_dev) = UNITS.into_iter().unzip();
+        let standardiser = Standardiser { mean, std_dev };
+        let columns = ["a".into(), "b".into()];
+        let watch = Arc::default();
+        let density = ArDensity::new(&model, criterion, &columns, &standardiser, 2, watch).unwrap();
+        (density, Evaluator::new(&model, 2).unwrap())
+    }
+
+    #[test]
+    fn rows_are_scored_in_the_units_of_the_data_and_not_at_all_where_a_cell_is_missing() {
+        let (density, evaluator) = density(Method::Rnce);
+        let scores = density.score(&[120.0, -3.5, 120.0, f32::NAN]).unwrap();
+        let standard = evaluator.score(&[1.0, -1.0]);
+        // p(x) = p(z) |dz / dx| with z = (x - mean) / sigma.
+        let log_scale = (20.0f64 * 0.5).ln();
+        assert!((scores.log_p_tilde[0] - standard.log_p_tilde[0] + log_scale).abs() < 1e-12);
+        assert!((scores.log_q[0] - standard.log_q[0] + log_scale).abs() < 1e-12);
+        assert!(scores.log_p_tilde[1].is_nan() && scores.log_q[1].is_nan());
+    }
+
+    #[test]
+    fn where_the_proposal_alone_was_trained_it_is_the_density() {
+        let (density, evaluator) = density(Method::QOnly);
+        let rows = [120.0, -3.5, 90.0, -2.0];
+        let scores = density.score(&rows).unwrap();
+        assert_eq!(scores.log_p_tilde, scores.log_q);
+        let streams = Streams::new(4);
+        let settings = Estimation::new(1000, 5);
+        assert!(density.is_normalised());
+        assert_eq!(density.estimates(&settings, &streams).unwrap(), []);
+        assert_eq!(density.opinions(&settings, &streams).unwrap(), []);
+        // The energy has another mind of the same rows: this is what was reported once.
+        let energy = self::density(Method::Rnce).0.score(&rows).unwrap();
+        assert!((energy.log_p_tilde[0] - energy.log_q[0]).abs() > 0.1);
+        // Draws of the proposal itself: first and second moments to five standard errors, and no copies among them.
+        let number = 20_000;
+        let draws = density.draw(&[f32::NAN; 2], number, &streams).unwrap();
+        assert!((draws.effective_particles - number as f64).abs() < 1e-6);
+        let draws = draws.sample(number, &mut streams.stream("draws", 0, 0));
+        assert!(draws.effective_sample_size > 0.99 * number as f64, "some may round to the same");
+        let mut expected = evaluator.sample_proposal(number, &streams);
+        density.standardiser.invert(&mut expected);
+        for (column, (mean, _)) in UNITS.into_iter().enumerate() {
+            for power in [1, 2] {
+                let moment = |rows: &[f32]| {
+                    let cells = rows.iter().skip(column).step_by(2);
+                    mean_and_error(
+                        &cells.map(|&x| (f64::from(x) - mean).powi(power)).collect::<Vec<_>>(),
+                    )
+                };
+                let ((found, error), (expected, other)) = (moment(&draws.rows), moment(&expected));
+                assert!((found - expected).abs() < 5.0 * error.hypot(other), "{found} {expected}");
+            }
+        }
+    }
+
+    /// `E[a | b]` under the proposal by quadrature, against draws given `b`.
+    #[test]
+    fn draws_of_the_proposal_follow_what_is_given() {
+        let (density, _) = density(Method::QOnly);
+        let given = -2.6;
+        let (mut sum, mut total) = (0.0, 0.0);
+        let grid: Vec<f32> = (0..4000).map(|i| -100.0 + 0.1 * (i as f32 + 0.5)).collect();
+        let rows: Vec<f32> = grid.iter().flat_map(|&a| [a, given]).collect();
+        for (a, log_q) in grid.iter().zip(density.score(&rows).unwrap().log_q) {
+            sum += f64::from(*a) * log_q.exp();
+            total += log_q.exp();
+        }
+        let cloud = density.draw(&[f32::NAN, given], 100_000, &Streams::new(5)).unwrap();
+        // Five standard errors of as many effective draws, with the column's own spread as a bound on the conditional's.
+        let error = 5.0 * 30.0 / cloud.effective_sample_size().sqrt();
+        assert!((cloud.mean(0) - sum / total).abs() < error, "{} {}", cloud.mean(0), sum / total);
+        let draws = cloud.sample(10, &mut Streams::new(6).stream("draws", 0, 0));
+        assert!(draws.rows.iter().skip(1).step_by(2).all(|&b| b == given));
+    }
+}

@@ -1,0 +1,148 @@
+//! What a fitted density can do, whatever its family: score rows, draw them given some of their columns, and say how well
+//! its `log Z` is known.
+
+mod autoregressive;
+mod cloud;
+
+pub use autoregressive::ArDensity;
+pub use cloud::{Cloud, Draws};
+
+use serde::Serialize;
+use zhat::evaluate::LogZ;
+use zhat::rng::Streams;
+use zhat::smc::Resampling;
+use zhat::watch::Watch;
+
+use crate::data::Standardiser;
+use crate::error::{Result, TableError};
+
+/// A density over the columns of a table, in memory.
+///
+/// Rows are row-major and in the units of the data. A cell that is NaN is missing.
+pub trait Density: std::fmt::Debug + Send + Sync {
+    /// Names of the columns, in the order of a row.
+    fn columns(&self) -> &[String];
+
+    /// Centre and scale of every column: the units in which distances are measured and rows are far out.
+    fn standardiser(&self) -> &Standardiser;
+
+    /// Whether `log p~` is `log p`: then `log Z` is 0 without an error, and draws with nothing given are independent.
+    fn is_normalised(&self) -> bool;
+
+    /// The threads that it works on, for what goes with it; no result depends on their number.
+    fn pool(&self) -> &rayon::ThreadPool;
+
+    /// What its work is watched and stopped by.
+    fn watch(&self) -> &Watch;
+
+    /// Log-densities of rows; NaN for a row with a missing cell.
+    ///
+    /// # Shapes
+    /// - `rows`: `[n, columns]`
+    fn score(&self, rows: &[f32]) -> Result<Scores>;
+
+    /// Weighted draws of the cells that are missing in a row, given the others.
+    ///
+    /// # Shapes
+    /// - `given`: `[columns]`
+    fn draw(&self, given: &[f32], particles: usize, streams: &Streams) -> Result<Cloud>;
+
+    /// Moves every row by a kernel that leaves the density invariant, so that copies differ.
+    ///
+    /// # Shapes
+    /// - `rows`: `[n, columns]`
+    fn refresh(&self, rows: Vec<f32>, streams: &Streams) -> Result<Vec<f32>>;
+
+    /// Independent estimates of `log Z`; none where there is nothing to estimate.
+    fn estimates(&self, settings: &Estimation, streams: &Streams) -> Result<Vec<Estimate>>;
+
+    /// `log Z` by other methods, as a check on the estimates.
+    fn opinions(&self, settings: &Estimation, streams: &Streams) -> Result<Vec<Opinion>>;
+
+    /// What the watch counts while estimates, and opinions, are made: to show progress against.
+    fn work(&self, settings: &Estimation) -> [u64; 2];
+}
+
+/// Log-densities of rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scores {
+    /// `log p~`: the log-density but for `log Z`.
+    pub log_p_tilde: Vec<f64>,
+    /// `log q` of the proposal that goes with the density.
+    pub log_q: Vec<f64>,
+}
+
+/// How `log Z` is estimated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimation {
+    /// Particles of each estimate.
+    pub particles: usize,
+    /// Number of independent estimates.
+    pub estimates: usize,
+    /// How ancestors are drawn.
+    pub resampling: Resampling,
+}
+
+impl Estimation {
+    /// With systematic resampling, which is the sharpest.
+    pub fn new(particles: usize, estimates: usize) -> Self {
+        Self { particles, estimates, resampling: Resampling::Systematic }
+    }
+}
+
+/// One estimate of `log Z`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// `log Z-hat`.
+    pub log_z_hat: f64,
+    /// Effective sample size after each stage, as a share of the particles.
+    pub effective_sample_size: Vec<f64>,
+    /// Largest weight of a single particle, at any stage.
+    pub largest_weight: f64,
+    /// Share of the mass with a column further than [`FAR_OUT`] standard deviations out.
+    pub far_out: f64,
+}
+
+/// In standard deviations; a little within the range that the evaluation's defensive draws cover.
+pub const FAR_OUT: f32 = 5.0;
+
+/// `log Z` by some method.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Opinion {
+    /// How it was made.
+    pub method: String,
+    /// `log Z`.
+    pub log_z: f64,
+    /// Its standard error, over independent estimates.
+    pub standard_error: f64,
+    /// Effective draws behind one estimate; for SMC, in its worst stage.
+    pub effective_sample_size: Option<f64>,
+}
+
+impl Opinion {
+    /// From independent estimates.
+    pub fn new(method: &str, log_z_hats: &[f64], effective_sample_size: Option<f64>) -> Self {
+        let LogZ { log_z, standard_error, .. } = LogZ::from_estimates(log_z_hats);
+        Self { method: method.into(), log_z, standard_error, effective_sample_size }
+    }
+}
+
+/// A row with the cells of some columns, by name, and NaN in the others.
+pub fn row_with(density: &dyn Density, cells: &[(String, f64)]) -> Result<Vec<f32>> {
+    let columns = density.columns();
+    let mut row = vec![f32::NAN; columns.len()];
+    for (name, value) in cells {
+        let wrong =
+            |expected: &str| TableError::setting("given", format!("{name}={value}"), expected);
+        let column = columns.iter().position(|column| column == name).ok_or_else(|| {
+            wrong(&format!("for one of the model's columns, {}", columns.join(", ")))
+        })?;
+        if !value.is_finite() {
+            return Err(wrong("a finite number"));
+        }
+        if !std::mem::replace(&mut row[column], *value as f32).is_nan() {
+            return Err(wrong("the only value for its column"));
+        }
+    }
+    Ok(row)
+}
