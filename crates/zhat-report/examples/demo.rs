@@ -3,7 +3,7 @@
 use std::{error::Error, f64::consts::TAU, path::Path};
 
 use zhat_report::{
-    Arm, Claim, Decision, Experiment, export,
+    Arm, Claim, Decision, Experiment, Setting, export,
     figure::{Colour, Density, Figure, LegendPosition, Panel, Scale, Series, Stroke, paired},
     final_values::final_values,
     log_spaced_iterations,
@@ -53,16 +53,17 @@ fn made_up_arm(
 fn proposals(directory: &Path) -> Result<(), Box<dyn Error>> {
     export::output_directory(directory)?;
     let mut experiment = Experiment::new("proposals", env!("CARGO_PKG_VERSION"));
-    experiment
-        .set("runs", 20usize)
-        .set("steps", 6500usize)
-        .set("samples", None::<usize>)
-        .set("seed", 1u64);
-    experiment
-        .set("num_negatives", 10usize)
-        .set("batch_size", 32usize)
-        .set("learning_rate", 0.056_57);
-    experiment.set("arms", vec!["data", "model", "adaptive"]).set("as_published", false);
+    experiment.settings.extend([
+        ("runs".into(), Setting::Count(20)),
+        ("steps".into(), Setting::Count(6500)),
+        ("samples".into(), Setting::Unset),
+        ("seed".into(), Setting::Count(1)),
+        ("num_negatives".into(), Setting::Count(10)),
+        ("batch_size".into(), Setting::Count(32)),
+        ("learning_rate".into(), Setting::Real(0.056_57)),
+        ("arms".into(), Setting::List(["data", "model", "adaptive"].map(Setting::from).into())),
+        ("as_published".into(), Setting::Flag(false)),
+    ]);
     experiment.seconds = 12.34;
     experiment.threads = 2;
     experiment.finished_runs = 20;
@@ -111,12 +112,15 @@ fn proposals(directory: &Path) -> Result<(), Box<dyn Error>> {
 fn ring(directory: &Path) -> Result<(), Box<dyn Error>> {
     export::output_directory(directory)?;
     let mut experiment = Experiment::new("ring", env!("CARGO_PKG_VERSION"));
-    experiment
-        .set("runs", 100usize)
-        .set("samples", 200usize)
-        .set("negatives", 5usize)
-        .set("seed", 1u64);
-    experiment.set("batch_size", 20usize).set("epochs", 50usize).set("as_published", false);
+    experiment.settings.extend([
+        ("runs".into(), Setting::Count(100)),
+        ("samples".into(), Setting::Count(200)),
+        ("negatives".into(), Setting::Count(5)),
+        ("seed".into(), Setting::Count(1)),
+        ("batch_size".into(), Setting::Count(20)),
+        ("epochs".into(), Setting::Count(50)),
+        ("as_published".into(), Setting::Flag(false)),
+    ]);
     experiment.seconds = 4.2;
     experiment.threads = 2;
     experiment.finished_runs = 61;

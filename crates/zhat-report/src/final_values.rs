@@ -1,5 +1,7 @@
 //! The table of where each arm ended, shown on the terminal and on the page alike.
 
+use indexmap::IndexSet;
+
 use crate::{
     number::{interval, rounded},
     record::Experiment,
@@ -10,24 +12,16 @@ use crate::{
 /// One row per arm: its last iteration, the quantiles there, the median's 95 % interval over runs and, where measured, the acceptance
 /// probabilities; also its runs, if not every arm has as many.
 pub fn final_values(experiment: &Experiment) -> Table {
-    let mut rules: Vec<&String> = Vec::new();
-    for rule in experiment.arms.values().flat_map(|arm| arm.acceptance.keys()) {
-        if !rules.contains(&rule) {
-            rules.push(rule);
-        }
-    }
-    let mut columns = vec!["arm", "iteration", "median", "95 % interval", "q25", "q75", "worst"]
+    let arms = || experiment.arms.values();
+    let rules: IndexSet<&String> = arms().flat_map(|arm| arm.acceptance.keys()).collect();
+    let uneven = arms().any(|arm| arm.finished_runs.is_some());
+    let numbers = ["iteration", "median", "95 % interval", "q25", "q75", "worst"]
         .into_iter()
         .map(String::from)
         .chain(rules.iter().map(|rule| format!("acceptance {rule}")))
-        .collect::<Vec<_>>();
-    let uneven = experiment.arms.values().any(|arm| arm.finished_runs.is_some());
-    if uneven {
-        columns.push("runs".into());
-    }
-    let align = |index| if index == 0 { Align::Left } else { Align::Right };
-    let columns = columns.into_iter().enumerate();
-    let mut table = Table::new(columns.map(|(index, name)| (name, align(index))));
+        .chain(uneven.then(|| "runs".into()));
+    let arm = ("arm".to_string(), Align::Left);
+    let mut table = Table::new([arm].into_iter().chain(numbers.map(|name| (name, Align::Right))));
     for (name, arm) in &experiment.arms {
         let Some((iteration, quantiles)) = arm.curves.last() else {
             table.row([name.as_str(), "none"]);
@@ -37,16 +31,10 @@ pub fn final_values(experiment: &Experiment) -> Table {
         let Quantiles { median, median_interval, q25, q75, worst } = quantiles;
         cells.extend([rounded(median), interval(median_interval)]);
         cells.extend([q25, q75, worst].map(rounded));
-        cells.extend(rules.iter().map(|&rule| {
-            arm.acceptance
-                .get(rule)
-                .and_then(|values| values.last())
-                .map_or_else(String::new, |&value| rounded(value))
-        }));
-        if uneven {
-            let runs = arm.finished_runs.unwrap_or(experiment.finished_runs);
-            cells.push(runs.to_string());
-        }
+        let acceptance = |rule: &&String| arm.acceptance.get(*rule)?.last().copied();
+        cells.extend(rules.iter().map(|rule| acceptance(rule).map(rounded).unwrap_or_default()));
+        let runs = arm.finished_runs.unwrap_or(experiment.finished_runs);
+        cells.extend(uneven.then(|| runs.to_string()));
         table.row(cells);
     }
     table

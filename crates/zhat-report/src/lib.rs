@@ -9,6 +9,7 @@ pub mod error;
 pub mod export;
 pub mod figure;
 pub mod final_values;
+mod markup;
 pub mod number;
 pub mod page;
 pub mod record;

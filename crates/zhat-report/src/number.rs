@@ -4,7 +4,8 @@
 //! diverged must be seen, so non-finite numbers are the strings `"Infinity"`, `"-Infinity"` and `"NaN"`, in JSON and in CSV,
 //! and are read back as what they were.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use indexmap::IndexMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A number rounded to four significant digits, for a table that people read.
 pub fn rounded(value: f64) -> String {
@@ -45,99 +46,79 @@ pub fn exact(value: f64) -> String {
 }
 
 /// One number that is written as a word when it is not finite.
-#[derive(Clone, Copy)]
-pub(crate) struct Number(pub f64);
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(into = "Written", try_from = "Written")]
+struct Number(f64);
 
-impl Serialize for Number {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0.is_finite() {
-            serializer.serialize_f64(self.0)
-        } else {
-            serializer.serialize_str(non_finite_word(self.0))
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Digits(f64),
+    Word(String),
+}
+
+impl From<Number> for Written {
+    fn from(Number(value): Number) -> Self {
+        match value.is_finite() {
+            true => Self::Digits(value),
+            false => Self::Word(non_finite_word(value).into()),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Digits(f64),
-            Word(String),
-        }
-        let value = match Written::deserialize(deserializer)? {
-            Written::Digits(value) => value,
-            Written::Word(word) => match word.as_str() {
-                "Infinity" => f64::INFINITY,
-                "-Infinity" => f64::NEG_INFINITY,
-                "NaN" => f64::NAN,
-                _ => {
-                    return Err(D::Error::custom(format!(
-                        "`{word}` is not a number; write digits, \"Infinity\", \"-Infinity\" or \"NaN\""
-                    )));
-                }
+impl TryFrom<Written> for Number {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        match written {
+            Written::Digits(value) => Ok(Self(value)),
+            Written::Word(word) => match word.parse() {
+                Ok(value) if non_finite_word(value) == word => Ok(Self(value)),
+                _ => Err(format!(
+                    "`{word}` is not a number; write digits, \"Infinity\", \"-Infinity\" or \"NaN\""
+                )),
             },
-        };
-        Ok(Self(value))
+        }
     }
 }
 
-/// For `#[serde(with = "number::one")]`.
-pub(crate) mod one {
-    use super::*;
+/// Numbers that are written as words when they are not finite, for `#[serde(with = "Words")]`.
+pub(crate) trait Words: Sized {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
+}
 
-    pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-        Number(*value).serialize(serializer)
+impl Words for f64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Serialize::serialize(&Number(*self), serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-        Ok(Number::deserialize(deserializer)?.0)
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(<Number as Deserialize>::deserialize(deserializer)?.0)
     }
 }
 
-/// For `#[serde(with = "number::many")]`.
-pub(crate) mod many {
-    use super::*;
-
-    pub(crate) fn serialize<S: Serializer>(
-        values: &[f64],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(values.iter().copied().map(Number))
+impl Words for Vec<f64> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().copied().map(Number))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<f64>, D::Error> {
-        Ok(Vec::<Number>::deserialize(deserializer)?.into_iter().map(|number| number.0).collect())
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let numbers = <Vec<Number> as Deserialize>::deserialize(deserializer)?;
+        Ok(numbers.into_iter().map(|number| number.0).collect())
     }
 }
 
-/// For `#[serde(with = "number::named")]`.
-pub(crate) mod named {
-    use super::*;
-    use indexmap::IndexMap;
-
-    pub(crate) fn serialize<S: Serializer>(
-        lists: &IndexMap<String, Vec<f64>>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(
-            lists
-                .iter()
-                .map(|(name, list)| (name, list.iter().copied().map(Number).collect::<Vec<_>>())),
-        )
+impl Words for IndexMap<String, Vec<f64>> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let numbers = |list: &Vec<f64>| list.iter().copied().map(Number).collect::<Vec<_>>();
+        serializer.collect_map(self.iter().map(|(name, list)| (name, numbers(list))))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<IndexMap<String, Vec<f64>>, D::Error> {
-        let lists = IndexMap::<String, Vec<Number>>::deserialize(deserializer)?;
-        Ok(lists
-            .into_iter()
-            .map(|(name, list)| (name, list.into_iter().map(|number| number.0).collect()))
-            .collect())
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let lists = <IndexMap<String, Vec<Number>> as Deserialize>::deserialize(deserializer)?;
+        let values = |list: Vec<Number>| list.into_iter().map(|number| number.0).collect();
+        Ok(lists.into_iter().map(|(name, list)| (name, values(list))).collect())
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::{error::ReportError, number, setting::Setting, summary::Curves};
+use crate::{error::ReportError, number::Words, setting::Setting, summary::Curves};
 
 /// An experiment, what it was run with, and what came out.
 ///
@@ -20,7 +20,7 @@ pub struct Experiment {
     /// Everything that was chosen, by name.
     pub settings: IndexMap<String, Setting>,
     /// Wall-clock time.
-    #[serde(with = "number::one")]
+    #[serde(with = "Words")]
     pub seconds: f64,
     /// Number of threads.
     pub threads: usize,
@@ -43,7 +43,7 @@ pub struct Arm {
     #[serde(flatten)]
     pub curves: Curves,
     /// Median acceptance probability at the same iterations, by acceptance rule; not written when there is none.
-    #[serde(default, skip_serializing_if = "IndexMap::is_empty", with = "number::named")]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty", with = "Words")]
     pub acceptance: IndexMap<String, Vec<f64>>,
     /// How many repetitions of this arm were finished, where that differs from [`Experiment::finished_runs`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,12 +124,6 @@ impl Experiment {
     pub fn with_settings(self, settings: &impl Serialize) -> Result<Self, ReportError> {
         let written = serde_json::to_string(settings)?;
         Ok(Self { settings: serde_json::from_str(&written)?, ..self })
-    }
-
-    /// Adds a setting after those that are there.
-    pub fn set(&mut self, name: impl Into<String>, value: impl Into<Setting>) -> &mut Self {
-        self.settings.insert(name.into(), value.into());
-        self
     }
 
     /// The document of `results.json`.

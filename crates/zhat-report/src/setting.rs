@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::number;
+use crate::number::{self, Words};
 
 /// A setting's value.
 ///
@@ -19,7 +19,7 @@ pub enum Setting {
     /// A whole number below zero.
     Whole(i64),
     /// A real number.
-    Real(#[serde(with = "number::one")] f64),
+    Real(#[serde(with = "Words")] f64),
     /// Words.
     Text(String),
     /// Several values.
@@ -51,46 +51,8 @@ impl Setting {
     }
 }
 
-macro_rules! setting_from {
-    ($($from:ty => $variant:ident as $into:ty),* $(,)?) => {
-        $(impl From<$from> for Setting {
-            fn from(value: $from) -> Self {
-                Self::$variant(<$into>::from(value))
-            }
-        })*
-    };
-}
-
-setting_from! {
-    bool => Flag as bool,
-    u32 => Count as u64,
-    u64 => Count as u64,
-    f64 => Real as f64,
-    &str => Text as String,
-    String => Text as String,
-}
-
-impl From<usize> for Setting {
-    fn from(value: usize) -> Self {
-        Self::Count(value as u64)
-    }
-}
-
-impl From<i64> for Setting {
-    fn from(value: i64) -> Self {
-        // As it will be read back.
-        u64::try_from(value).map_or(Self::Whole(value), Self::Count)
-    }
-}
-
-impl<T: Into<Setting>> From<Vec<T>> for Setting {
-    fn from(values: Vec<T>) -> Self {
-        Self::List(values.into_iter().map(Into::into).collect())
-    }
-}
-
-impl<T: Into<Setting>> From<Option<T>> for Setting {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Unset, Into::into)
+impl<T: Into<String>> From<T> for Setting {
+    fn from(text: T) -> Self {
+        Self::Text(text.into())
     }
 }

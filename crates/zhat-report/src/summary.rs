@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{error::ReportError, number};
+use crate::{error::ReportError, number::Words};
 
 /// How many iterations a curve keeps per factor of ten.
 const PER_DECADE: f64 = 20.0;
@@ -28,22 +28,22 @@ pub struct Curves {
     /// The iterations, counted from 1.
     pub iterations: Vec<usize>,
     /// The median at each iteration.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub median: Vec<f64>,
     /// The 25th percentile at each iteration.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub q25: Vec<f64>,
     /// The 75th percentile at each iteration.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub q75: Vec<f64>,
     /// The largest value at each iteration.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub worst: Vec<f64>,
     /// Lower end of the median's 95 % interval over repetitions, at each iteration.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub median_low: Vec<f64>,
     /// Its upper end.
-    #[serde(with = "number::many")]
+    #[serde(with = "Words")]
     pub median_high: Vec<f64>,
 }
 
@@ -66,15 +66,16 @@ pub fn log_spaced_iterations(last: usize) -> Vec<usize> {
 pub fn summarise(runs: &[Vec<f64>], iterations: &[usize]) -> Result<Curves, ReportError> {
     let mut curves = Curves { iterations: iterations.to_vec(), ..Curves::default() };
     for &iteration in iterations {
-        let values =
-            runs.iter()
-                .enumerate()
-                .map(|(run, values)| {
-                    iteration.checked_sub(1).and_then(|index| values.get(index)).copied().ok_or(
-                        ReportError::NoSuchIteration { run, iteration, length: values.len() },
-                    )
-                })
-                .collect::<Result<Vec<_>, _>>()?;
+        let value = |(run, values): (usize, &Vec<f64>)| {
+            let found = iteration.checked_sub(1).and_then(|index| values.get(index)).copied();
+            found.ok_or_else(|| {
+                ReportError::Unusable(format!(
+                    "iteration {iteration} was asked for, but run {run} has iterations 1 to {}; summarise up to the shortest run",
+                    values.len()
+                ))
+            })
+        };
+        let values = runs.iter().enumerate().map(value).collect::<Result<_, _>>()?;
         curves.push(Quantiles::of(values)?);
     }
     Ok(curves)
@@ -97,7 +98,10 @@ impl Quantiles {
             }
         }
         values.sort_by(f64::total_cmp);
-        let &worst = values.last().ok_or(ReportError::NoRuns)?;
+        let &worst = values.last().ok_or_else(|| {
+            let reason = "there are no finished runs to summarise; let at least one run finish";
+            ReportError::Unusable(reason.into())
+        })?;
         Ok(Self {
             median: interpolated(&values, 0.5),
             median_interval: match interval_rank(values.len()) {

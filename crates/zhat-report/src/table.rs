@@ -49,13 +49,9 @@ impl Table {
     /// If there are more cells than columns.
     pub fn row<C: Into<String>>(&mut self, cells: impl IntoIterator<Item = C>) -> &mut Self {
         let mut cells: Vec<String> = cells.into_iter().map(Into::into).collect();
-        assert!(
-            cells.len() <= self.columns.len(),
-            "a row of {} cells in {} columns",
-            cells.len(),
-            self.columns.len()
-        );
-        cells.resize(self.columns.len(), String::new());
+        let columns = self.columns.len();
+        assert!(cells.len() <= columns, "a row of {} cells in {columns} columns", cells.len());
+        cells.resize(columns, String::new());
         self.rows.push(cells);
         self
     }

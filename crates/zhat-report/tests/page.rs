@@ -57,7 +57,7 @@ fn no_text_can_become_a_tag() {
     let mut table = Table::new([(evil, Align::Left)]);
     table.row([evil]);
     let mut experiment = experiment();
-    experiment.set(evil, evil);
+    experiment.settings.insert(evil.into(), evil.into());
     let panel = Panel::new(evil)
         .x(evil, Scale::Linear)
         .y(evil, Scale::Linear)

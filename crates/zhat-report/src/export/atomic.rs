@@ -49,8 +49,19 @@ pub struct PendingFile {
 impl PendingFile {
     /// Creates the file in the directory of `path`.
     pub fn create(path: &Path) -> io::Result<(Self, File)> {
-        let (file, temporary) = create_temporary(path)?;
-        Ok((Self { path: path.into(), temporary }, file))
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
+        loop {
+            // A name that no other thread or process uses.
+            let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".{name}.{}-{count}.tmp", std::process::id());
+            let temporary = path.with_file_name(name);
+            match File::create_new(&temporary) {
+                // Of a program on another machine with the same number, or of one that was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
+                created => return Ok((Self { path: path.into(), temporary }, created?)),
+            }
+        }
     }
 
     /// Makes sure that what was written is on the disk, and gives the file its name.
@@ -70,20 +81,5 @@ impl Drop for PendingFile {
     fn drop(&mut self) {
         // After a commit there is nothing of this name. Before one, the error worth reporting is the first one.
         let _ = fs::remove_file(&self.temporary);
-    }
-}
-
-/// A new file beside `path` under a name that no other thread or process uses.
-fn create_temporary(path: &Path) -> io::Result<(File, PathBuf)> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
-    loop {
-        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let temporary = path.with_file_name(format!(".{name}.{}-{count}.tmp", std::process::id()));
-        match File::create_new(&temporary) {
-            // Of a program on another machine with the same number, or of one that was killed.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
-            created => return Ok((created?, temporary)),
-        }
     }
 }

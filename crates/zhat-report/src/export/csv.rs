@@ -32,11 +32,8 @@ pub fn acceptance(arm: &Arm) -> String {
     let rules: Vec<String> = arm.acceptance.keys().map(|rule| field(rule)).collect();
     let mut text = format!("iteration,{}\n", rules.join(","));
     for (row, iteration) in arm.curves.iterations.iter().enumerate() {
-        let values: Vec<String> = arm
-            .acceptance
-            .values()
-            .map(|values| values.get(row).copied().map(exact).unwrap_or_default())
-            .collect();
+        let value = |values: &Vec<f64>| values.get(row).copied().map(exact).unwrap_or_default();
+        let values: Vec<String> = arm.acceptance.values().map(value).collect();
         let _ = writeln!(text, "{iteration},{}", values.join(","));
     }
     text
@@ -57,31 +54,23 @@ pub fn write_arms(
         for (prefix, text) in pieces {
             let file = format!("{}-{}.csv", file_word(prefix), file_word(name));
             if let Some((first, _)) = files.insert(file.clone(), (name, text)) {
-                return Err(ReportError::SameFile {
-                    first: first.into(),
-                    second: name.clone(),
-                    file,
-                });
+                return Err(ReportError::Unusable(format!(
+                    "the arms `{first}` and `{name}` would both be written to {file}; rename one of them"
+                )));
             }
         }
     }
-    files
-        .into_iter()
-        .map(|(file, (_, text))| {
-            let path = directory.join(file);
-            write_atomically(&path, text.as_bytes())?;
-            Ok(path)
-        })
-        .collect()
+    let write = |(file, (_, text)): (String, (&str, String))| {
+        let path = directory.join(file);
+        write_atomically(&path, text.as_bytes()).map(|()| path)
+    };
+    files.into_iter().map(write).collect()
 }
 
 /// A name with everything but letters, digits, `-`, `_` and `.` replaced, so that it stays in its directory.
 fn file_word(name: &str) -> String {
-    let word: String = name
-        .chars()
-        .map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' })
-        .collect();
-    word.trim_start_matches('.').to_string()
+    let name = name.trim_start_matches('.');
+    name.replace(|c: char| !c.is_alphanumeric() && !"-_.".contains(c), "-")
 }
 
 /// A CSV field, quoted if it has to be.

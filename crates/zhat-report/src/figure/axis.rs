@@ -24,13 +24,6 @@ impl Scale {
     }
 }
 
-/// Which axis, of which panel, for error messages.
-#[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
-    pub panel: &'a str,
-    pub axis: &'static str,
-}
-
 /// An axis with its ends fixed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
@@ -41,37 +34,32 @@ pub(super) struct Axis {
 
 impl Axis {
     /// An axis with the given limits or else around `values`, with `padding` (a part of the span) to spare at both ends.
+    /// Errors call it `name`.
     pub fn new(
-        place: Place<'_>,
+        name: &str,
         scale: Scale,
         limits: Option<(f64, f64)>,
         values: impl Iterator<Item = f64>,
         padding: f64,
     ) -> Result<Self, ReportError> {
         if let Some((low, high)) = limits {
-            return match (scale.measure(low), scale.measure(high)) {
-                (Some(from), Some(to)) if from < to => Ok(Self { scale, low: from, high: to }),
-                _ => {
-                    let hint = match scale {
-                        Scale::Linear => "; give a finite lower and a greater upper one",
-                        Scale::Log => "; on a logarithmic axis both must be positive",
-                    };
-                    Err(ReportError::BadLimits {
-                        panel: place.panel.into(),
-                        axis: place.axis,
-                        low,
-                        high,
-                        hint,
-                    })
-                }
-            };
+            let ends = scale.measure(low).zip(scale.measure(high)).filter(|(low, high)| low < high);
+            let (low, high) = ends.ok_or_else(|| {
+                let hint = match scale {
+                    Scale::Linear => "give a finite lower and a greater upper one",
+                    Scale::Log => "on a logarithmic axis both must be positive",
+                };
+                ReportError::Unusable(format!(
+                    "the limits {low} to {high} of the {name} are not an increasing range; {hint}"
+                ))
+            })?;
+            return Ok(Self { scale, low, high });
         }
-        let mut ends: Option<(f64, f64)> = None;
-        for measure in values.filter_map(|value| scale.measure(value)) {
-            let (low, high) = ends.unwrap_or((measure, measure));
-            ends = Some((low.min(measure), high.max(measure)));
-        }
-        let (low, high) = ends.unwrap_or((0.0, 1.0));
+        let measures = values.filter_map(|value| scale.measure(value));
+        let (low, high) = measures
+            .map(|measure| (measure, measure))
+            .reduce(|(low, high), (measure, _)| (low.min(measure), high.max(measure)))
+            .unwrap_or((0.0, 1.0));
         let span = high - low;
         // A single value gets room around it: half a decade, or half its size.
         let margin = match scale {
@@ -116,11 +104,11 @@ impl Axis {
 mod tests {
     use super::*;
 
-    const PLACE: Place<'_> = Place { panel: "test", axis: "y" };
+    const NAME: &str = "y axis of `test`";
 
     #[test]
     fn a_log_axis_puts_the_geometric_mean_in_the_middle() {
-        let axis = Axis::new(PLACE, Scale::Log, Some((0.01, 100.0)), [].into_iter(), 0.0)
+        let axis = Axis::new(NAME, Scale::Log, Some((0.01, 100.0)), [].into_iter(), 0.0)
             .expect("good limits");
         assert!((axis.position(1.0).expect("positive") - 0.5).abs() < 1e-12);
         assert_eq!(axis.position(0.0), None);
@@ -129,7 +117,7 @@ mod tests {
 
     #[test]
     fn every_finite_value_has_a_finite_position() {
-        let axis = Axis::new(PLACE, Scale::Linear, Some((0.0, 1e-9)), [].into_iter(), 0.0)
+        let axis = Axis::new(NAME, Scale::Linear, Some((0.0, 1e-9)), [].into_iter(), 0.0)
             .expect("good limits");
         assert!(axis.position(f64::MAX).is_some_and(f64::is_finite));
         assert!(axis.position(f64::MIN).is_some_and(|position| position < -1.0));
@@ -138,8 +126,7 @@ mod tests {
     #[test]
     fn limits_come_from_the_values_that_can_be_shown() {
         let values = [0.1, f64::INFINITY, -3.0, 10.0, f64::NAN];
-        let axis =
-            Axis::new(PLACE, Scale::Log, None, values.into_iter(), 0.0).expect("some values");
+        let axis = Axis::new(NAME, Scale::Log, None, values.into_iter(), 0.0).expect("some values");
         assert_eq!((axis.low, axis.high), (-1.0, 1.0));
     }
 
@@ -148,7 +135,7 @@ mod tests {
         for scale in [Scale::Linear, Scale::Log] {
             for values in [vec![], vec![3.0], vec![3.0, 3.0]] {
                 let axis =
-                    Axis::new(PLACE, scale, None, values.into_iter(), 0.0).expect("automatic");
+                    Axis::new(NAME, scale, None, values.into_iter(), 0.0).expect("automatic");
                 assert!(axis.low < axis.high);
             }
         }
@@ -157,7 +144,7 @@ mod tests {
     #[test]
     fn a_log_axis_from_zero_is_refused_and_the_panel_named() {
         let refused =
-            Axis::new(PLACE, Scale::Log, Some((0.0, 1.0)), [].into_iter(), 0.0).expect_err("zero");
+            Axis::new(NAME, Scale::Log, Some((0.0, 1.0)), [].into_iter(), 0.0).expect_err("zero");
         let message = refused.to_string();
         assert!(
             message.contains("`test`")

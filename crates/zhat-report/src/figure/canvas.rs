@@ -6,7 +6,7 @@ use plotters::{
     element::{Circle, DashedPathElement, PathElement, Rectangle, Text},
     prelude::SVGBackend,
     style::{
-        Color, FontTransform, IntoFont, RGBColor, TextStyle,
+        Color, FontTransform, IntoFont, RGBColor, ShapeStyle, TextStyle,
         text_anchor::{HPos, Pos, VPos},
     },
 };
@@ -16,7 +16,7 @@ use super::{
     clip::{Frame, Point},
     font,
 };
-use crate::error::ReportError;
+use crate::{error::ReportError, markup::marked};
 
 /// Units of the backend per pixel.
 const FINENESS: f64 = 20.0;
@@ -44,12 +44,12 @@ pub(super) struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
-type Drawn = Result<(), ReportError>;
+/// Whether something could be drawn.
+pub(super) type Drawn = Result<(), ReportError>;
 
 /// The SVG, still with text as text, of what `draw` puts on a white canvas.
 pub(super) fn svg(
-    width: f64,
-    height: f64,
+    (width, height): (f64, f64),
     draw: impl FnOnce(&Canvas<'_>) -> Drawn,
 ) -> Result<String, ReportError> {
     let mut buffer = String::new();
@@ -68,40 +68,42 @@ pub(super) fn svg(
 }
 
 impl Canvas<'_> {
-    pub fn line(&self, points: &[Point], colour: Colour, width: f64, stroke: Stroke) -> Drawn {
+    /// A solid line.
+    pub fn line(&self, points: &[Point], colour: Colour, width: f64) -> Drawn {
+        self.stroke(points, colour, width, Stroke::Solid)
+    }
+
+    pub fn stroke(&self, points: &[Point], colour: Colour, width: f64, stroke: Stroke) -> Drawn {
         let style = RGBColor::from(colour).stroke_width(fine(width) as u32);
         let points: Vec<(i32, i32)> = points.iter().copied().map(fine_point).collect();
-        match stroke {
-            Stroke::Solid => self.area.draw(&PathElement::new(points, style)),
-            Stroke::Dashed => {
-                self.area.draw(&DashedPathElement::new(points, fine(5.0), fine(3.0), style))
+        let (dash, gap) = match stroke {
+            Stroke::Absent => return Ok(()),
+            Stroke::Solid => {
+                return self.area.draw(&PathElement::new(points, style)).map_err(failed);
             }
-            Stroke::Dotted => {
-                self.area.draw(&DashedPathElement::new(points, fine(1.5), fine(2.5), style))
-            }
-            Stroke::Absent => Ok(()),
-        }
-        .map_err(failed)
+            Stroke::Dashed => (5.0, 3.0),
+            Stroke::Dotted => (1.5, 2.5),
+        };
+        let dashes = DashedPathElement::new(points, fine(dash), fine(gap), style);
+        self.area.draw(&dashes).map_err(failed)
     }
 
     pub fn rectangle(&self, frame: Frame, colour: Colour, opacity: f64) -> Drawn {
-        let corners =
-            [fine_point((frame.left, frame.top)), fine_point((frame.right, frame.bottom))];
-        let style = RGBColor::from(colour).mix(opacity).filled();
-        self.area.draw(&Rectangle::new(corners, style)).map_err(failed)
+        let corners = [(frame.left, frame.top), (frame.right, frame.bottom)].map(fine_point);
+        self.area.draw(&Rectangle::new(corners, filled(colour, opacity))).map_err(failed)
     }
 
     pub fn border(&self, frame: Frame, colour: Colour, width: f64) -> Drawn {
         let corners = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (0.0, 0.0)];
-        self.line(&corners.map(|(across, up)| frame.at(across, up)), colour, width, Stroke::Solid)
+        self.line(&corners.map(|(across, up)| frame.at(across, up)), colour, width)
     }
 
     pub fn disc(&self, centre: Point, radius: f64, colour: Colour, opacity: f64) -> Drawn {
-        let style = RGBColor::from(colour).mix(opacity).filled();
-        self.area.draw(&Circle::new(fine_point(centre), fine(radius), style)).map_err(failed)
+        let disc = Circle::new(fine_point(centre), fine(radius), filled(colour, opacity));
+        self.area.draw(&disc).map_err(failed)
     }
 
-    pub fn text(&self, at: Point, text: &str, size: f64, colour: Colour, anchor: Anchor) -> Drawn {
+    pub fn text(&self, at: Point, text: &str, size: f64, anchor: Anchor) -> Drawn {
         let (horizontal, vertical) = match anchor {
             Anchor::Start => (HPos::Left, VPos::Center),
             Anchor::End => (HPos::Right, VPos::Center),
@@ -112,10 +114,14 @@ impl Canvas<'_> {
         if matches!(anchor, Anchor::Upwards) {
             typeface = typeface.transform(FontTransform::Rotate270);
         }
-        let colour = RGBColor::from(colour);
-        let style = TextStyle::from(typeface).color(&colour).pos(Pos::new(horizontal, vertical));
-        self.area.draw(&Text::new(font::marked(text), fine_point(at), style)).map_err(failed)
+        let ink = RGBColor::from(Colour::INK);
+        let style = TextStyle::from(typeface).color(&ink).pos(Pos::new(horizontal, vertical));
+        self.area.draw(&Text::new(marked(text), fine_point(at), style)).map_err(failed)
     }
+}
+
+fn filled(colour: Colour, opacity: f64) -> ShapeStyle {
+    RGBColor::from(colour).mix(opacity).filled()
 }
 
 fn fine(pixels: f64) -> i32 {

@@ -1,9 +1,9 @@
 //! A heat map: a grid of densities in colours from white to dark blue, with its colour bar.
 
 use super::{
-    Colour, Scale, Stroke,
-    axis::{Axis, Place},
-    canvas::{Anchor, Canvas},
+    Colour, Scale,
+    axis::Axis,
+    canvas::{Anchor, Canvas, Drawn},
     clip::Frame,
 };
 use crate::error::ReportError;
@@ -31,12 +31,10 @@ impl Density {
         (y_range, rows): ((f64, f64), usize),
         density: impl Fn(f64, f64) -> f64,
     ) -> Self {
-        let centre = |(low, high): (f64, f64), index: usize, count: usize| {
-            low + (high - low) * (index as f64 + 0.5) / count as f64
-        };
-        let row =
-            |y| (0..columns).map(|column| density(centre(x_range, column, columns), y)).collect();
-        let rows = (0..rows).map(|index| row(centre(y_range, index, rows))).collect();
+        let centres =
+            |range, count| (0..count).map(move |index| between(range, index as f64 + 0.5, count));
+        let row = |y| centres(x_range, columns).map(|x| density(x, y)).collect();
+        let rows = centres(y_range, rows).map(row).collect();
         Self { x_range, y_range, rows, label: String::new() }
     }
 
@@ -50,45 +48,32 @@ impl Density {
         let first = self.rows.first().map_or(0, Vec::len);
         match self.rows.iter().find(|row| row.len() != first) {
             None => Ok(()),
-            Some(row) => Err(ReportError::UnequalLengths {
-                place: format!("density of panel `{panel}`"),
-                left: "the first row",
-                left_length: first,
-                right: "another row",
-                right_length: row.len(),
-            }),
+            Some(row) => Err(ReportError::Unusable(format!(
+                "density of panel `{panel}`: the first row has {first} values, but another row has {}; give one for each",
+                row.len()
+            ))),
         }
     }
 
     /// Draws the cells in `frame`, which the axes span.
-    pub(super) fn draw(
-        &self,
-        canvas: &Canvas<'_>,
-        frame: Frame,
-        x: &Axis,
-        y: &Axis,
-    ) -> Result<(), ReportError> {
+    pub(super) fn draw(&self, canvas: &Canvas<'_>, frame: Frame, x: &Axis, y: &Axis) -> Drawn {
         let (low, high) = self.ends();
-        let edge = |(from, to): (f64, f64), index: usize, count: usize| {
-            from + (to - from) * index as f64 / count as f64
+        // Which of the levels a value has.
+        let level = |value: &f64| {
+            let part = (value - low) / (high - low);
+            value.is_finite().then(|| ((part * LEVELS as f64) as usize).min(LEVELS - 1))
         };
+        let x_edge = |index, count| x.position(between(self.x_range, index as f64, count));
+        let y_edge = |index| y.position(between(self.y_range, index as f64, self.rows.len()));
         for (row, cells) in self.rows.iter().enumerate() {
-            let bottom = y.position(edge(self.y_range, row, self.rows.len()));
-            let top = y.position(edge(self.y_range, row + 1, self.rows.len()));
+            let up = y_edge(row).zip(y_edge(row + 1));
             let mut start = 0;
-            for run in cells.chunk_by(|one, next| level(*one, low, high) == level(*next, low, high))
-            {
-                let left = x.position(edge(self.x_range, start, cells.len()));
-                start += run.len();
-                let right = x.position(edge(self.x_range, start, cells.len()));
-                let colour = match level(run[0], low, high) {
-                    None | Some(0) => continue,
-                    Some(level) => colour_of(level),
-                };
-                if let (Some(left), Some(right), Some(bottom), Some(top)) =
-                    (left, right, bottom, top)
-                {
-                    draw_cell(canvas, frame, (left, right), (bottom, top), colour)?;
+            for run in cells.chunk_by(|one, next| level(one) == level(next)) {
+                let end = start + run.len();
+                let across = x_edge(start, cells.len()).zip(x_edge(end, cells.len()));
+                start = end;
+                if let (Some(level @ 1..), Some(across), Some(up)) = (level(&run[0]), across, up) {
+                    draw_cell(canvas, frame, across, up, level)?;
                 }
             }
         }
@@ -96,41 +81,24 @@ impl Density {
     }
 
     /// Draws the colour bar in `bar`, with its values to the right.
-    pub(super) fn draw_bar(
-        &self,
-        canvas: &Canvas<'_>,
-        bar: Frame,
-        text_size: f64,
-    ) -> Result<(), ReportError> {
+    pub(super) fn draw_bar(&self, canvas: &Canvas<'_>, bar: Frame, text_size: f64) -> Drawn {
         for level in 0..LEVELS {
             let (low, high) = (level as f64 / LEVELS as f64, (level + 1) as f64 / LEVELS as f64);
-            draw_cell(canvas, bar, (0.0, 1.0), (low, high), colour_of(level))?;
+            draw_cell(canvas, bar, (0.0, 1.0), (low, high), level)?;
         }
         canvas.border(bar, Colour::GREY, 0.6)?;
         for tick in self.scale()?.ticks(4) {
             let (x, y) = bar.at(1.0, tick.position);
-            canvas.line(&[(x, y), (x + 3.0, y)], Colour::INK, 0.8, Stroke::Solid)?;
-            canvas.text(
-                (x + 5.0, y),
-                tick.label.as_deref().unwrap_or(""),
-                text_size,
-                Colour::INK,
-                Anchor::Start,
-            )?;
+            canvas.line(&[(x, y), (x + 3.0, y)], Colour::INK, 0.8)?;
+            let label = tick.label.unwrap_or_default();
+            canvas.text((x + 5.0, y), &label, text_size, Anchor::Start)?;
         }
         Ok(())
     }
 
     /// The axis of the colour bar.
     pub(super) fn scale(&self) -> Result<Axis, ReportError> {
-        let (low, high) = self.ends();
-        Axis::new(
-            Place { panel: &self.label, axis: "colour" },
-            Scale::Linear,
-            Some((low, high)),
-            [].into_iter(),
-            0.0,
-        )
+        Axis::new("colour bar", Scale::Linear, Some(self.ends()), [].into_iter(), 0.0)
     }
 
     /// The values that are white and darkest: 0 (or the least, if negative) and the greatest.
@@ -142,15 +110,9 @@ impl Density {
     }
 }
 
-/// Which of the levels a value has.
-fn level(value: f64, low: f64, high: f64) -> Option<usize> {
-    value
-        .is_finite()
-        .then(|| (((value - low) / (high - low) * LEVELS as f64) as usize).min(LEVELS - 1))
-}
-
-fn colour_of(level: usize) -> Colour {
-    Colour::of_density(level as f64 / (LEVELS - 1) as f64)
+/// Where the `index`-th of `count` equal parts of a range begins.
+fn between((low, high): (f64, f64), index: f64, count: usize) -> f64 {
+    low + (high - low) * index / count as f64
 }
 
 /// A rectangle of cells, cut at the frame, and a little larger to the right and above so that no seam shows.
@@ -159,8 +121,8 @@ fn draw_cell(
     frame: Frame,
     (left, right): (f64, f64),
     (bottom, top): (f64, f64),
-    colour: Colour,
-) -> Result<(), ReportError> {
+    level: usize,
+) -> Drawn {
     const OVERLAP: f64 = 0.5;
     let (left, bottom) = frame.at(left.clamp(0.0, 1.0), bottom.clamp(0.0, 1.0));
     let (right, top) = frame.at(right.clamp(0.0, 1.0), top.clamp(0.0, 1.0));
@@ -173,5 +135,5 @@ fn draw_cell(
         right: (right + OVERLAP).min(frame.right),
         top: (top - OVERLAP).max(frame.top),
     };
-    canvas.rectangle(cell, colour, 1.0)
+    canvas.rectangle(cell, Colour::of_density(level as f64 / (LEVELS - 1) as f64), 1.0)
 }

@@ -46,12 +46,10 @@ impl Drawing {
     /// The PNG, `scale` pixels to each pixel of the SVG.
     pub fn png(&self, scale: f32) -> Result<Vec<u8>, ReportError> {
         let (width, height) = self.size();
-        let mut pixels = Pixmap::new((width * scale).ceil() as u32, (height * scale).ceil() as u32)
-            .ok_or_else(|| {
-                ReportError::Drawing(format!(
-                    "a PNG of {width} x {height} at scale {scale} is too large"
-                ))
-            })?;
+        let size = [width, height].map(|side| (side * scale).ceil() as u32);
+        let mut pixels = Pixmap::new(size[0], size[1]).ok_or_else(|| {
+            ReportError::Drawing(format!("a PNG of {} x {} pixels is too large", size[0], size[1]))
+        })?;
         resvg::render(&self.tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
         pixels.encode_png().map_err(|error| ReportError::Drawing(error.to_string()))
     }

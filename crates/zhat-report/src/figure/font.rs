@@ -1,8 +1,10 @@
-//! The one embedded font, the markup for raised and lowered text, and how wide a text will be.
+//! The one embedded font, how it raises and lowers text, and how wide a text will be.
 
 use std::sync::{Arc, LazyLock};
 
 use resvg::usvg::{Options, Tree, fontdb::Database};
+
+use crate::markup::{escaped, marked, replaced};
 
 /// The family name inside the embedded file.
 pub(super) const FAMILY: &str = "DejaVu Sans";
@@ -20,60 +22,21 @@ pub(super) fn options() -> Options<'static> {
 
 /// The width in pixels of a text with markup.
 pub(super) fn width(text: &str, size: f64) -> f64 {
-    let escaped: String = marked(text)
-        .chars()
-        .map(|c| match c {
-            '<' => "&lt;".into(),
-            '&' => "&amp;".into(),
-            other => other.to_string(),
-        })
-        .collect();
     let svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"9\" height=\"9\">\
          <text font-family=\"{FAMILY}\" font-size=\"{size}\">{}</text></svg>",
-        with_spans(&escaped)
+        with_spans(&escaped(&marked(text)))
     );
     // An empty text has no bounding box and no width.
     Tree::from_str(&svg, &options())
         .map_or(0.0, |tree| f64::from(tree.root().abs_bounding_box().width()))
 }
 
-/// Private characters that stand for markup until plotters has escaped everything else.
-const LOWER: char = '\u{e000}';
-const RAISE: char = '\u{e001}';
-const END: char = '\u{e002}';
-
-/// Turns `_{..}` and `^{..}` into private characters, and drops characters that XML does not allow.
-pub(super) fn marked(text: &str) -> String {
-    let mut rest: Vec<char> = text
-        .chars()
-        .filter(|&c| !c.is_control() && !matches!(c, LOWER | RAISE | END | '\u{fffe}' | '\u{ffff}'))
-        .collect();
-    rest.reverse();
-    let mut marked = String::new();
-    let mut open = false;
-    while let Some(character) = rest.pop() {
-        match (character, rest.last()) {
-            ('_' | '^', Some('{')) if !open && rest.contains(&'}') => {
-                rest.pop();
-                open = true;
-                marked.push(if character == '_' { LOWER } else { RAISE });
-            }
-            ('}', _) if open => {
-                open = false;
-                marked.push(END);
-            }
-            _ => marked.push(character),
-        }
-    }
-    marked
-}
-
-/// Turns the private characters into the spans of SVG.
+/// Turns marks into the spans of SVG.
 pub(super) fn with_spans(svg: &str) -> String {
-    svg.replace(LOWER, "<tspan baseline-shift=\"-0.22em\" font-size=\"0.72em\">")
-        .replace(RAISE, "<tspan baseline-shift=\"0.42em\" font-size=\"0.72em\">")
-        .replace(END, "</tspan>")
+    const LOWER: &str = "<tspan baseline-shift=\"-0.22em\" font-size=\"0.72em\">";
+    const RAISE: &str = "<tspan baseline-shift=\"0.42em\" font-size=\"0.72em\">";
+    replaced(svg, [LOWER, "</tspan>", RAISE, "</tspan>"])
 }
 
 #[cfg(test)]
@@ -97,13 +60,5 @@ mod tests {
         for symbol in "‖θφ−·×ε²₀→≤∞αλμσΣ∇½–".chars() {
             assert!(width(&symbol.to_string(), 10.0) > 0.0, "no {symbol}");
         }
-    }
-
-    #[test]
-    fn braces_without_a_mark_and_marks_without_braces_are_left_alone() {
-        for plain in ["mh_cnce", "{a}", "x^2", "a_{b"] {
-            assert_eq!(marked(plain), plain);
-        }
-        assert_eq!(with_spans(&marked("p_{d}")).matches("tspan").count(), 2);
     }
 }

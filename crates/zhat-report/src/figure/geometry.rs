@@ -7,13 +7,18 @@ use super::{
 };
 
 impl Plan<'_> {
+    /// What is seen of a series within the frame: the pieces of its line, and the points with a marker.
+    pub fn visible(&self, frame: Frame, series: &Series) -> (Vec<Vec<Point>>, Vec<Point>) {
+        let points = self.in_pixels(frame, series);
+        let line = if series.stroke == Stroke::Absent { vec![] } else { frame.clip(&points) };
+        let shown = |point: &Point| series.marker.is_some() && frame.contains(*point);
+        (line, points.into_iter().flatten().filter(shown).collect())
+    }
+
     /// The points of a series; nothing where the axes cannot show one.
-    pub fn in_pixels(&self, frame: Frame, series: &Series) -> Vec<Option<Point>> {
-        series
-            .points
-            .iter()
-            .map(|&(x, y)| Some(frame.at(self.x.position(x)?, self.y.position(y)?)))
-            .collect()
+    fn in_pixels(&self, frame: Frame, series: &Series) -> Vec<Option<Point>> {
+        let pixel = |&(x, y): &Point| Some(frame.at(self.x.position(x)?, self.y.position(y)?));
+        series.points.iter().map(pixel).collect()
     }
 
     /// The error bars to draw, as (x, top, bottom): some ten of them, evenly spread over the axis, and those of different
@@ -23,11 +28,9 @@ impl Plan<'_> {
         let Some(spread) = &series.spread else {
             return Vec::new();
         };
-        let with_bars: Vec<usize> = (0..self.panel.series.len())
-            .filter(|&other| self.panel.series[other].spread.is_some())
-            .collect();
-        let rank = with_bars.iter().position(|&other| other == index).unwrap_or(0);
-        let offset = (rank as f64 + 0.5) / with_bars.len() as f64;
+        let bars = |of: &[Series]| of.iter().filter(|series| series.spread.is_some()).count();
+        let all = &self.panel.series;
+        let offset = (bars(&all[..index]) as f64 + 0.5) / bars(all) as f64;
         let points = self.in_pixels(frame, series);
         let count = (frame.width() / 32.0).clamp(4.0, 12.0).floor();
 
@@ -67,19 +70,9 @@ impl Plan<'_> {
             }));
         };
         for (index, series) in self.panel.series.iter().enumerate() {
-            let points = self.in_pixels(frame, series);
-            if series.stroke != Stroke::Absent {
-                for piece in frame.clip(&points) {
-                    piece.windows(2).for_each(|pair| along(pair[0], pair[1]));
-                }
-            }
-            if series.marker.is_some() {
-                points
-                    .into_iter()
-                    .flatten()
-                    .filter(|&point| frame.contains(point))
-                    .for_each(|point| along(point, point));
-            }
+            let (line, markers) = self.visible(frame, series);
+            line.iter().flat_map(|piece| piece.windows(2)).for_each(|pair| along(pair[0], pair[1]));
+            markers.into_iter().for_each(|point| along(point, point));
             for (x, top, bottom) in self.error_bars(frame, index) {
                 along((x, top), (x, bottom));
             }

@@ -1,13 +1,11 @@
 //! The legend of a panel: in a corner that is free of data, or else below the axes.
 
 use super::{
-    Colour, Panel, Series, Stroke,
-    canvas::{Anchor, Canvas},
+    Colour, Panel, Series,
+    canvas::{Anchor, Canvas, Drawn},
     clip::{Frame, Point},
     font,
-    marker::draw_marker,
 };
-use crate::error::ReportError;
 
 /// Where a legend goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,14 +13,6 @@ pub enum LegendPosition {
     /// Inside the axes where no data are, or below them if there is no such place.
     #[default]
     Automatic,
-    /// Inside, at the top left.
-    TopLeft,
-    /// Inside, at the top right.
-    TopRight,
-    /// Inside, at the bottom left.
-    BottomLeft,
-    /// Inside, at the bottom right.
-    BottomRight,
     /// Below the axes.
     Below,
     /// Nowhere.
@@ -53,6 +43,17 @@ const BETWEEN: f64 = 16.0;
 const PADDING: f64 = 6.0;
 /// Between the legend and the frame around the data.
 const INSET: f64 = 7.0;
+/// Places inside the frame, as parts of the way right and up: corners first, then the middles of the sides.
+const PLACES: [(f64, f64); 8] = [
+    (1.0, 1.0),
+    (0.0, 0.0),
+    (0.0, 1.0),
+    (1.0, 0.0),
+    (1.0, 0.5),
+    (0.0, 0.5),
+    (0.5, 1.0),
+    (0.5, 0.0),
+];
 
 impl<'a> Legend<'a> {
     pub fn new(panel: &'a Panel) -> Self {
@@ -62,44 +63,19 @@ impl<'a> Legend<'a> {
         Self { entries, position: panel.legend }
     }
 
-    /// Chooses a place in `frame`, away from `obstacles`.
-    pub fn place(&self, frame: Frame, obstacles: &[Point], crowded: Crowding) -> Placement {
-        use LegendPosition::{
-            Absent, Automatic, Below, BottomLeft, BottomRight, TopLeft, TopRight,
-        };
-        let inside = |across, up| Placement::Inside(self.frame_inside(frame, across, up));
-        match self.position {
+    /// Chooses a place in `frame`, away from `obstacles`; without any, there are data everywhere.
+    pub fn place(&self, frame: Frame, obstacles: Option<&[Point]>) -> Placement {
+        let room = (frame.width() - 2.0 * INSET, frame.height() - 2.0 * INSET);
+        match (self.position, obstacles) {
             _ if self.entries.is_empty() => Placement::Nowhere,
-            Absent => Placement::Nowhere,
-            Below => Placement::Below,
-            TopLeft => inside(0.0, 1.0),
-            TopRight => inside(1.0, 1.0),
-            BottomLeft => inside(0.0, 0.0),
-            BottomRight => inside(1.0, 0.0),
-            Automatic if crowded == Crowding::Everywhere => Placement::Below,
-            Automatic => {
-                // Corners first, then the middles of the sides.
-                let places = [
-                    (1.0, 1.0),
-                    (0.0, 0.0),
-                    (0.0, 1.0),
-                    (1.0, 0.0),
-                    (1.0, 0.5),
-                    (0.0, 0.5),
-                    (0.5, 1.0),
-                    (0.5, 0.0),
-                ];
-                let free = |candidate: &Frame| {
-                    let fits = candidate.width() < frame.width() - 2.0 * INSET
-                        && candidate.height() < frame.height() - 2.0 * INSET;
-                    fits && !obstacles.iter().any(|&point| candidate.contains(point))
-                };
-                places
-                    .into_iter()
-                    .map(|(across, up)| self.frame_inside(frame, across, up))
-                    .find(free)
-                    .map_or(Placement::Below, Placement::Inside)
-            }
+            (LegendPosition::Absent, _) => Placement::Nowhere,
+            (LegendPosition::Automatic, Some(obstacles)) => PLACES
+                .into_iter()
+                .map(|(across, up)| self.frame_inside(frame, across, up))
+                .filter(|place| place.width() < room.0 && place.height() < room.1)
+                .find(|place| !obstacles.iter().any(|&point| place.contains(point)))
+                .map_or(Placement::Below, Placement::Inside),
+            _ => Placement::Below,
         }
     }
 
@@ -109,49 +85,39 @@ impl<'a> Legend<'a> {
     }
 
     /// Draws the legend; `below` is the strip that is meant for it when it is below.
-    pub fn draw(
-        &self,
-        canvas: &Canvas<'_>,
-        placement: Placement,
-        below: Frame,
-    ) -> Result<(), ReportError> {
-        match placement {
-            Placement::Nowhere => Ok(()),
+    pub fn draw(&self, canvas: &Canvas<'_>, placement: Placement, below: Frame) -> Drawn {
+        let (rows, left, top) = match placement {
+            Placement::Nowhere => return Ok(()),
             Placement::Inside(frame) => {
                 canvas.rectangle(frame, Colour::WHITE, 0.85)?;
-                for (row, (series, _)) in self.entries.iter().enumerate() {
-                    let y = frame.top + PADDING + (row as f64 + 0.5) * LINE_HEIGHT;
-                    draw_entry(canvas, (frame.left + PADDING, y), series)?;
-                }
-                Ok(())
+                (self.entries.chunks(1).collect(), frame.left + PADDING, frame.top + PADDING)
             }
             Placement::Below => {
                 let rows = self.rows(below.width());
-                let columns = column_widths(&rows);
-                let left = below.left + ((below.width() - total(&columns)) / 2.0).max(0.0);
-                for (index, row) in rows.iter().enumerate() {
-                    let y = below.top + PADDING + (index as f64 + 0.5) * LINE_HEIGHT;
-                    let mut x = left;
-                    for ((series, _), width) in row.iter().zip(&columns) {
-                        draw_entry(canvas, (x, y), series)?;
-                        x += width + BETWEEN;
-                    }
-                }
-                Ok(())
+                let spare = below.width() - total(&column_widths(&rows));
+                (rows, below.left + (spare / 2.0).max(0.0), below.top + PADDING)
+            }
+        };
+        let columns = column_widths(&rows);
+        for (index, row) in rows.iter().enumerate() {
+            let y = top + (index as f64 + 0.5) * LINE_HEIGHT;
+            let mut x = left;
+            for ((series, _), width) in row.iter().zip(&columns) {
+                draw_entry(canvas, (x, y), series)?;
+                x += width + BETWEEN;
             }
         }
+        Ok(())
     }
 
     /// The entries in as few rows of aligned columns as fit into `width`.
     fn rows(&self, width: f64) -> Vec<&[(&'a Series, f64)]> {
         let most = self.entries.len().max(1);
-        let columns = (1..=most)
-            .rev()
-            .find(|&columns| {
-                let rows: Vec<_> = self.entries.chunks(columns).collect();
-                total(&column_widths(&rows)) <= width
-            })
-            .unwrap_or(1);
+        let fits = |&columns: &usize| {
+            let rows: Vec<_> = self.entries.chunks(columns).collect();
+            total(&column_widths(&rows)) <= width
+        };
+        let columns = (1..=most).rev().find(fits).unwrap_or(1);
         // The same number of rows with as even a filling as possible.
         let rows = most.div_ceil(columns);
         self.entries.chunks(most.div_ceil(rows)).collect()
@@ -167,36 +133,25 @@ impl<'a> Legend<'a> {
     }
 }
 
-/// Whether a panel has data everywhere, as under a heat map.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Crowding {
-    Somewhere,
-    Everywhere,
-}
-
 fn column_widths(rows: &[&[(&Series, f64)]]) -> Vec<f64> {
     let columns = rows.iter().map(|row| row.len()).max().unwrap_or(0);
-    (0..columns)
-        .map(|column| {
-            let widths =
-                rows.iter().filter_map(|row| row.get(column)).map(|(_, text)| SAMPLE + GAP + text);
-            widths.fold(0.0, f64::max)
-        })
-        .collect()
+    let text = |column: usize| {
+        let texts = rows.iter().filter_map(|row| row.get(column)).map(|entry| entry.1);
+        texts.fold(0.0, f64::max)
+    };
+    (0..columns).map(|column| SAMPLE + GAP + text(column)).collect()
 }
 
 fn total(columns: &[f64]) -> f64 {
     columns.iter().sum::<f64>() + BETWEEN * columns.len().saturating_sub(1) as f64
 }
 
-fn draw_entry(canvas: &Canvas<'_>, (x, y): Point, series: &Series) -> Result<(), ReportError> {
-    if series.stroke != Stroke::Absent {
-        canvas.line(&[(x, y), (x + SAMPLE, y)], series.colour, series.width, series.stroke)?;
-    }
+fn draw_entry(canvas: &Canvas<'_>, (x, y): Point, series: &Series) -> Drawn {
+    canvas.stroke(&[(x, y), (x + SAMPLE, y)], series.colour, series.width, series.stroke)?;
     if let Some(marker) = series.marker {
-        draw_marker(canvas, (x + SAMPLE / 2.0, y), marker, series.colour)?;
+        marker.draw(canvas, (x + SAMPLE / 2.0, y), series.colour)?;
     }
-    canvas.text((x + SAMPLE + GAP, y), &series.label, TEXT_SIZE, Colour::INK, Anchor::Start)
+    canvas.text((x + SAMPLE + GAP, y), &series.label, TEXT_SIZE, Anchor::Start)
 }
 
 #[cfg(test)]
@@ -218,7 +173,7 @@ mod tests {
         // Data along the diagonal from the bottom left to the top right.
         let diagonal: Vec<Point> =
             (0..300).map(|x| (f64::from(x), 200.0 - f64::from(x) / 1.5)).collect();
-        let Placement::Inside(place) = legend.place(FRAME, &diagonal, Crowding::Somewhere) else {
+        let Placement::Inside(place) = legend.place(FRAME, Some(&diagonal)) else {
             panic!("not inside")
         };
         assert!(diagonal.iter().all(|&point| !place.contains(point)));
@@ -232,17 +187,12 @@ mod tests {
         let panel = panel(&["a", "b"]);
         let everywhere: Vec<Point> =
             (0..300).flat_map(|x| (0..200).map(move |y| (x.into(), y.into()))).collect();
-        assert!(
-            Legend::new(&panel).place(FRAME, &everywhere, Crowding::Somewhere) == Placement::Below
-        );
+        assert!(Legend::new(&panel).place(FRAME, Some(&everywhere)) == Placement::Below);
     }
 
     #[test]
     fn a_legend_without_labels_is_nowhere() {
-        assert!(
-            Legend::new(&panel(&["", ""])).place(FRAME, &[], Crowding::Somewhere)
-                == Placement::Nowhere
-        );
+        assert!(Legend::new(&panel(&["", ""])).place(FRAME, Some(&[])) == Placement::Nowhere);
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! The signs at the points of a series.
 
 use super::{
-    Colour, Stroke,
-    canvas::Canvas,
+    Colour,
+    canvas::{Canvas, Drawn},
     clip::{Frame, Point},
 };
-use crate::error::ReportError;
 
 /// What is drawn at each point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,29 +19,18 @@ pub enum Marker {
     Cross,
 }
 
-/// Draws one marker.
-pub(super) fn draw_marker(
-    canvas: &Canvas<'_>,
-    (x, y): Point,
-    marker: Marker,
-    colour: Colour,
-) -> Result<(), ReportError> {
-    const HALF: f64 = 2.8;
-    match marker {
-        Marker::Dot => canvas.disc((x, y), 1.6, colour, 0.55),
-        Marker::Disc => canvas.disc((x, y), HALF, colour, 1.0),
-        Marker::Square => {
-            let square = Frame { left: x - HALF, top: y - HALF, right: x + HALF, bottom: y + HALF };
-            canvas.rectangle(square, colour, 1.0)
-        }
-        Marker::Cross => {
-            canvas.line(
-                &[(x - HALF, y - HALF), (x + HALF, y + HALF)],
-                colour,
-                1.2,
-                Stroke::Solid,
-            )?;
-            canvas.line(&[(x - HALF, y + HALF), (x + HALF, y - HALF)], colour, 1.2, Stroke::Solid)
+impl Marker {
+    pub(super) fn draw(self, canvas: &Canvas<'_>, (x, y): Point, colour: Colour) -> Drawn {
+        const HALF: f64 = 2.8;
+        let (left, right, top, bottom) = (x - HALF, x + HALF, y - HALF, y + HALF);
+        match self {
+            Self::Dot => canvas.disc((x, y), 1.6, colour, 0.55),
+            Self::Disc => canvas.disc((x, y), HALF, colour, 1.0),
+            Self::Square => canvas.rectangle(Frame { left, top, right, bottom }, colour, 1.0),
+            Self::Cross => {
+                canvas.line(&[(left, top), (right, bottom)], colour, 1.2)?;
+                canvas.line(&[(left, bottom), (right, top)], colour, 1.2)
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ pub use density::Density;
 pub use drawing::Drawing;
 pub use legend::LegendPosition;
 pub use marker::Marker;
-pub use panel::{Aspect, Panel};
+pub use panel::Panel;
 pub use series::{Series, Spread, Stroke, paired};
 
 use crate::error::ReportError;
@@ -71,11 +71,11 @@ impl Figure {
 
     /// The whole figure.
     pub fn draw(&self) -> Result<Drawing, ReportError> {
-        plan::together(self)
+        Ok(plan::drawings(self, self.panels.len())?.remove(0))
     }
 
     /// Every panel as a drawing of its own, all with the same margins, for a page that stacks them on a narrow screen.
     pub fn draw_panels(&self) -> Result<Vec<Drawing>, ReportError> {
-        plan::one_by_one(self)
+        plan::drawings(self, 1)
     }
 }

@@ -2,16 +2,6 @@
 
 use super::{Density, LegendPosition, Scale, Series};
 
-/// Whether a panel's axes share one unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Aspect {
-    /// Each axis fills the room that it has.
-    #[default]
-    Free,
-    /// A unit is as long on one axis as on the other, so that circles are round.
-    Equal,
-}
-
 /// A pair of axes with series, or a density, in it.
 ///
 /// In every text `_{..}` and `^{..}` lower and raise what is inside.
@@ -37,8 +27,8 @@ pub struct Panel {
     pub density: Option<Density>,
     /// Where the legend goes.
     pub legend: LegendPosition,
-    /// Whether the axes share one unit (or, on logarithmic axes, one decade).
-    pub aspect: Aspect,
+    /// Whether a unit (on logarithmic axes, a decade) is as long on one axis as on the other, so that circles are round.
+    pub equal_axes: bool,
 }
 
 impl Panel {
@@ -85,6 +75,6 @@ impl Panel {
 
     /// Makes a unit as long on one axis as on the other.
     pub fn equal_axes(self) -> Self {
-        Self { aspect: Aspect::Equal, ..self }
+        Self { equal_axes: true, ..self }
     }
 }

@@ -1,12 +1,12 @@
 //! Planning a figure: what its margins depend on, where the frames around the data go, and one canvas or several.
 
 use super::{
-    Aspect, Drawing, Figure, Panel, Series, Stroke,
-    axis::{Axis, Place},
+    Drawing, Figure, Panel, Series, Stroke,
+    axis::Axis,
     canvas,
     clip::{Frame, Point},
     font,
-    legend::{Crowding, Legend, Placement},
+    legend::{Legend, Placement},
     ticks::Tick,
 };
 use crate::error::ReportError;
@@ -17,42 +17,22 @@ pub(super) const TICK: f64 = 4.5;
 pub(super) const BAR: f64 = 11.0;
 pub(super) const BAR_GAP: f64 = 10.0;
 
-/// All panels in one drawing.
-pub(super) fn together(figure: &Figure) -> Result<Drawing, ReportError> {
+/// The panels, so many of them in each drawing.
+pub(super) fn drawings(figure: &Figure, each: usize) -> Result<Vec<Drawing>, ReportError> {
     let (plans, margins) = plan(figure)?;
-    let columns = figure.columns.unwrap_or(plans.len()).clamp(1, plans.len());
-    let width = figure.panel_width * columns as f64;
-    let height = figure.panel_height * plans.len().div_ceil(columns) as f64;
-    let svg = canvas::svg(width, height, |canvas| {
-        for (index, plan) in plans.iter().enumerate() {
-            let across = (index % columns) as f64 * figure.panel_width;
-            let down = (index / columns) as f64 * figure.panel_height;
-            plan.draw(canvas, plan.frame(figure, margins, (across, down)))?;
-        }
-        Ok(())
-    })?;
-    Drawing::from_svg(&svg)
-}
-
-/// Each panel in a drawing of its own.
-pub(super) fn one_by_one(figure: &Figure) -> Result<Vec<Drawing>, ReportError> {
-    let (plans, margins) = plan(figure)?;
-    plans
-        .iter()
-        .map(|plan| {
-            let frame = plan.frame(figure, margins, (0.0, 0.0));
-            Drawing::from_svg(&canvas::svg(figure.panel_width, figure.panel_height, |canvas| {
-                plan.draw(canvas, frame)
-            })?)
-        })
-        .collect()
-}
-
-/// Space above and below the frames, the same for all panels so that they line up.
-#[derive(Clone, Copy)]
-struct Margins {
-    top: f64,
-    bottom: f64,
+    let (width, height) = (figure.panel_width, figure.panel_height);
+    let drawing = |plans: &[Plan<'_>]| {
+        let columns = figure.columns.unwrap_or(plans.len()).clamp(1, plans.len());
+        let size = (width * columns as f64, height * plans.len().div_ceil(columns) as f64);
+        let svg = canvas::svg(size, |canvas| {
+            plans.iter().enumerate().try_for_each(|(index, plan)| {
+                let corner = ((index % columns) as f64 * width, (index / columns) as f64 * height);
+                plan.draw(canvas, plan.frame(figure, margins, corner))
+            })
+        })?;
+        Drawing::from_svg(&svg)
+    };
+    plans.chunks(each).map(drawing).collect()
 }
 
 /// A panel with everything measured that its margins depend on.
@@ -66,30 +46,28 @@ pub(super) struct Plan<'a> {
     right: f64,
 }
 
-fn plan(figure: &Figure) -> Result<(Vec<Plan<'_>>, Margins), ReportError> {
+/// The panels, and the space above and below their frames: the same for all, so that they line up.
+fn plan(figure: &Figure) -> Result<(Vec<Plan<'_>>, (f64, f64)), ReportError> {
     if figure.panels.is_empty() {
-        return Err(ReportError::NoPanels);
+        let reason = "the figure has no panels; give it at least one";
+        return Err(ReportError::Unusable(reason.into()));
     }
     let any = |test: fn(&Panel) -> bool| figure.panels.iter().any(test);
     let top = if any(|panel| !panel.title.is_empty()) { 34.0 } else { 14.0 };
     let axes = if any(|panel| !panel.x_label.is_empty()) { 44.0 } else { 26.0 };
     let height = figure.panel_height - top - axes;
-    let plans = figure
-        .panels
-        .iter()
-        .map(|panel| Plan::new(panel, height))
-        .collect::<Result<Vec<_>, _>>()?;
+    let plans = figure.panels.iter().map(|panel| Plan::new(panel, height));
+    let plans: Vec<_> = plans.collect::<Result<_, _>>()?;
     // A legend below the axes makes the frames lower, which can push another legend out of its corner.
-    let mut margins = Margins { top, bottom: axes + 4.0 };
+    let mut bottom = axes + 4.0;
     loop {
-        let below = plans
-            .iter()
-            .map(|plan| plan.height_below(plan.frame(figure, margins, (0.0, 0.0))))
-            .fold(4.0, f64::max);
-        if axes + below <= margins.bottom {
-            return Ok((plans, margins));
+        let frame = |plan: &Plan<'_>| plan.frame(figure, (top, bottom), (0.0, 0.0));
+        let heights = plans.iter().map(|plan| plan.height_below(frame(plan)));
+        let needed = axes + heights.fold(4.0, f64::max);
+        if needed <= bottom {
+            return Ok((plans, (top, bottom)));
         }
-        margins.bottom = axes + below;
+        bottom = needed;
     }
 }
 
@@ -107,17 +85,16 @@ impl<'a> Plan<'a> {
         Ok(Self { panel, x, y, legend: Legend::new(panel), left, right })
     }
 
-    fn frame(&self, figure: &Figure, margins: Margins, (across, down): Point) -> Frame {
-        let left = across + self.left;
-        let top = down + margins.top;
+    fn frame(&self, figure: &Figure, margins: (f64, f64), (across, down): Point) -> Frame {
+        let (left, top) = (across + self.left, down + margins.0);
         // However small the figure, the frame keeps a size.
         let frame = Frame {
             left,
             top,
             right: (across + figure.panel_width - self.right).max(left + 10.0),
-            bottom: (down + figure.panel_height - margins.bottom).max(top + 10.0),
+            bottom: (down + figure.panel_height - margins.1).max(top + 10.0),
         };
-        if self.panel.aspect == Aspect::Free {
+        if !self.panel.equal_axes {
             return frame;
         }
         let unit = (frame.width() / self.x.span()).min(frame.height() / self.y.span());
@@ -133,9 +110,9 @@ impl<'a> Plan<'a> {
 
     /// Where the legend goes.
     pub fn placement(&self, frame: Frame) -> Placement {
-        let crowding =
-            if self.panel.density.is_some() { Crowding::Everywhere } else { Crowding::Somewhere };
-        self.legend.place(frame, &self.obstacles(frame), crowding)
+        // A heat map has data everywhere.
+        let obstacles = self.panel.density.is_none().then(|| self.obstacles(frame));
+        self.legend.place(frame, obstacles.as_deref())
     }
 
     /// The strip for a legend below, from the y axis' label to the frame's right end.
@@ -162,22 +139,16 @@ fn axes(panel: &Panel) -> Result<(Axis, Axis), ReportError> {
     let points = || panel.series.iter().flat_map(|series| &series.points);
     let spreads = panel.series.iter().filter_map(|series| series.spread.as_ref());
     let spread_ends = spreads.flat_map(|spread| spread.lower.iter().chain(&spread.upper)).copied();
-    let scatter = panel
-        .series
-        .iter()
-        .any(|series| series.stroke == Stroke::Absent || series.marker.is_some());
+    let dots = |series: &Series| series.stroke == Stroke::Absent || series.marker.is_some();
     let grid = panel.density.as_ref();
-    let x_grid = grid.map(|density| density.x_range);
-    let y_grid = grid.map(|density| density.y_range);
-    let place = |axis| Place { panel: &panel.title, axis };
-
-    let x_limits = panel.x_limits.or(x_grid);
-    let y_limits = panel.y_limits.or(y_grid);
-    let x_padding = if scatter { 0.04 } else { 0.0 };
-    let x =
-        Axis::new(place("x"), panel.x_scale, x_limits, points().map(|point| point.0), x_padding)?;
+    let x_limits = panel.x_limits.or(grid.map(|density| density.x_range));
+    let y_limits = panel.y_limits.or(grid.map(|density| density.y_range));
+    let x_padding = if panel.series.iter().any(dots) { 0.04 } else { 0.0 };
+    let x_values = points().map(|point| point.0);
     let y_values = points().map(|point| point.1).chain(spread_ends);
-    let y = Axis::new(place("y"), panel.y_scale, y_limits, y_values, 0.05)?;
+    let name = |axis| format!("{axis} axis of panel `{}`", panel.title);
+    let x = Axis::new(&name("x"), panel.x_scale, x_limits, x_values, x_padding)?;
+    let y = Axis::new(&name("y"), panel.y_scale, y_limits, y_values, 0.05)?;
     Ok((x, y))
 }
 

@@ -100,21 +100,17 @@ impl Series {
 
     /// An error unless every point has its error bar.
     pub(super) fn check(&self) -> Result<(), ReportError> {
-        let Some(spread) = &self.spread else {
+        let Some(Spread { lower, upper }) = &self.spread else {
             return Ok(());
         };
-        for (name, ends) in [("lower", &spread.lower), ("upper", &spread.upper)] {
-            if ends.len() != self.points.len() {
-                return Err(ReportError::UnequalLengths {
-                    place: format!("series `{}`", self.label),
-                    left: "points",
-                    left_length: self.points.len(),
-                    right: name,
-                    right_length: ends.len(),
-                });
-            }
+        let lengths = [self.points.len(), lower.len(), upper.len()];
+        if lengths == [lengths[0]; 3] {
+            return Ok(());
         }
-        Ok(())
+        Err(ReportError::Unusable(format!(
+            "series `{}` has {} points, but its error bars have {} lower and {} upper ends; give one for each",
+            self.label, lengths[0], lengths[1], lengths[2]
+        )))
     }
 }
 

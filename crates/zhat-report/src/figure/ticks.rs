@@ -32,58 +32,39 @@ pub(super) fn linear_ticks(low: f64, high: f64, room: usize) -> Vec<Tick> {
 /// Where fewer than two powers of ten fit, other round values get the labels.
 pub(super) fn log_ticks(low: f64, high: f64, room: usize) -> Vec<Tick> {
     let slack = SLACK * (high - low);
-    let decades: Vec<i32> = ((low - slack).ceil() as i32..=(high + slack).floor() as i32).collect();
-    if decades.len() < 2 {
-        return narrow_log_ticks(low, high, room);
-    }
-    let every = decades.len().div_ceil(room.max(2)) as i32;
-    let mut ticks = Vec::new();
-    for exponent in low.floor() as i32..=high.floor() as i32 {
-        let labelled = decades.contains(&exponent);
-        if labelled {
-            let label =
-                (exponent.rem_euclid(every) == 0).then(|| format!("10^{{{}}}", signed(exponent)));
-            ticks.push(Tick { position: f64::from(exponent), label });
-        }
-        // With labels at every decade there is room for the minor ticks as well.
-        if every == 1 {
-            let minor = (2..10).map(|digit| f64::from(exponent) + f64::from(digit).log10());
-            ticks.extend(
-                minor
-                    .filter(|position| (low - slack..=high + slack).contains(position))
-                    .map(|position| Tick { position, label: None }),
-            );
-        }
-    }
-    ticks
-}
-
-/// Ticks of a log axis that spans less than two powers of ten.
-fn narrow_log_ticks(low: f64, high: f64, room: usize) -> Vec<Tick> {
-    let slack = SLACK * (high - low);
-    let chosen: Vec<(i32, u8)> = (low.floor() as i32..=high.floor() as i32)
-        .flat_map(|exponent| (1..10).map(move |digit| (exponent, digit)))
-        .filter(|&(exponent, digit)| {
-            let position = f64::from(exponent) + f64::from(digit).log10();
-            (low - slack..=high + slack).contains(&position)
-        })
+    let exponents = low.floor() as i32..=(high + slack).floor() as i32;
+    let multiples = exponents.flat_map(|exponent| (1..10).map(move |digit| (exponent, digit)));
+    let mut ticks: Vec<(i32, i32, f64)> = multiples
+        .map(|(exponent, digit)| (exponent, digit, f64::from(exponent) + f64::from(digit).log10()))
+        .filter(|(_, _, position)| (low - slack..=high + slack).contains(position))
         .collect();
-    let round = chosen.iter().filter(|(_, digit)| [1, 2, 5].contains(digit)).count();
-    if round >= 2 {
-        return chosen
+    let count =
+        |digits: &[i32]| ticks.iter().filter(|(_, digit, _)| digits.contains(digit)).count();
+    let (decades, round) = (count(&[1]), count(&[1, 2, 5]));
+    if round < 2 {
+        // Less than a factor of about two: the axis is as good as linear.
+        return linear_ticks(10f64.powf(low), 10f64.powf(high), room)
             .into_iter()
-            .map(|(exponent, digit)| {
-                let value = f64::from(digit) * 10f64.powi(exponent);
-                let label =
-                    [1, 2, 5].contains(&digit).then(|| linear_label(value, 10f64.powi(exponent)));
-                Tick { position: value.log10(), label }
-            })
+            .map(|tick| Tick { position: tick.position.log10(), ..tick })
             .collect();
     }
-    // Less than a factor of about two: the axis is as good as linear.
-    linear_ticks(10f64.powf(low), 10f64.powf(high), room)
+    let every = decades.div_ceil(room.max(2)) as i32;
+    if every > 1 {
+        // Only with labels at every decade is there room for the minor ticks as well.
+        ticks.retain(|(_, digit, _)| *digit == 1);
+    }
+    let label = |exponent: i32, digit: i32| match digit {
+        1 if decades > 1 => (exponent.rem_euclid(every) == 0)
+            .then(|| format!("10^{{{exponent}}}").replace('-', "−")),
+        1 | 2 | 5 if decades < 2 => {
+            let power = 10f64.powi(exponent);
+            Some(linear_label(f64::from(digit) * power, power))
+        }
+        _ => None,
+    };
+    ticks
         .into_iter()
-        .map(|tick| Tick { position: tick.position.log10(), ..tick })
+        .map(|(exponent, digit, position)| Tick { position, label: label(exponent, digit) })
         .collect()
 }
 
@@ -118,10 +99,6 @@ fn linear_label(value: f64, step: f64) -> String {
     } else {
         format!("{value:.*}", (-exponent).max(0) as usize).replace('-', "−")
     }
-}
-
-fn signed(exponent: i32) -> String {
-    exponent.to_string().replace('-', "−")
 }
 
 #[cfg(test)]

@@ -2,67 +2,41 @@
 
 use indexmap::IndexMap;
 
-use super::html::{escaped, marked, plain};
+use super::html::{element, marked, plain};
 use crate::{
     error::ReportError,
     figure::Figure,
+    markup::escaped,
     record::{Claim, Decision},
     setting::Setting,
     table::{Align, Table},
 };
 
-pub(super) fn lead(text: &str) -> String {
-    format!("<p class=\"lead\">{}</p>\n", marked(text))
-}
-
-pub(super) fn section(number: usize, title: &str) -> String {
-    format!("<h2 id=\"section-{number}\">{}</h2>\n", marked(title))
-}
-
-pub(super) fn subsection(title: &str) -> String {
-    format!("<h3>{}</h3>\n", marked(title))
-}
-
 /// Links to the sections.
 pub(super) fn contents(sections: &[String]) -> String {
-    let mut html = String::from("<nav aria-label=\"Contents\"><ul>\n");
-    for (index, title) in sections.iter().enumerate() {
-        let number = index + 1;
-        html.push_str(&format!("<li><a href=\"#section-{number}\">{}</a></li>\n", marked(title)));
-    }
-    html + "</ul></nav>\n"
-}
-
-pub(super) fn paragraph(text: &str) -> String {
-    format!("<p>{}</p>\n", marked(text))
-}
-
-pub(super) fn notice(text: &str) -> String {
-    format!("<p class=\"notice\" role=\"note\">{}</p>\n", marked(text))
-}
-
-pub(super) fn footer(text: &str) -> String {
-    format!("<footer>{}</footer>\n", marked(text))
+    let link = |(title, number): (&String, usize)| {
+        format!("<li><a href=\"#section-{number}\">{}</a></li>\n", marked(title))
+    };
+    let links: String = sections.iter().zip(1..).map(link).collect();
+    format!("<nav aria-label=\"Contents\"><ul>\n{links}</ul></nav>\n")
 }
 
 pub(super) fn claims(claims: &[Claim]) -> String {
-    let mut html = String::from("<ol class=\"claims\">\n");
-    for claim in claims {
-        let class = match claim.decision {
+    let item = |Claim { claim, test, measured, decision }: &Claim| {
+        let class = match decision {
             Decision::Holds => "holds",
             Decision::DoesNotHold => "fails",
             Decision::NotToldApart => "open",
         };
-        html.push_str(&format!(
-            "<li><span class=\"badge {class}\">{}</span><div><p class=\"claim\">{}</p><p class=\"measured\">{}</p>\
+        format!(
+            "<li><span class=\"badge {class}\">{decision}</span><div><p class=\"claim\">{}</p><p class=\"measured\">{}</p>\
              <p class=\"measured\">Test: {}</p></div></li>\n",
-            claim.decision,
-            marked(&claim.claim),
-            marked(&claim.measured),
-            marked(&claim.test)
-        ));
-    }
-    html + "</ol>\n"
+            marked(claim),
+            marked(measured),
+            marked(test)
+        )
+    };
+    format!("<ol class=\"claims\">\n{}</ol>\n", claims.iter().map(item).collect::<String>())
 }
 
 pub(super) fn figure(number: usize, figure: &Figure, caption: &str) -> Result<String, ReportError> {
@@ -73,21 +47,12 @@ pub(super) fn figure(number: usize, figure: &Figure, caption: &str) -> Result<St
         count => count.min(3),
     };
     let columns = figure.columns.map_or(columns, |wanted| wanted.clamp(1, 3));
-    let mut html = format!("<figure>\n<div class=\"panels panels-{}\">\n", columns);
+    let mut html = format!("<figure>\n<div class=\"panels panels-{columns}\">\n");
     for (index, (drawing, panel)) in drawings.iter().zip(&figure.panels).enumerate() {
         // The outlines cannot be read aloud, so the panel says what it is.
-        let series: Vec<&str> = panel
-            .series
-            .iter()
-            .map(|series| series.label.as_str())
-            .filter(|label| !label.is_empty())
-            .collect();
+        let labels = panel.series.iter().map(|series| series.label.clone());
         let against = format!("{} against {}", panel.y_label, panel.x_label);
-        let spoken = [panel.title.clone(), against, series.join(", ")]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("; ");
+        let spoken = joined("; ", [panel.title.clone(), against, joined(", ", labels)]);
         let spoken = plain(&spoken);
         let svg = drawing.svg_with_prefix(&format!("figure{number}-{index}-"));
         let (width, height) = drawing.size();
@@ -103,52 +68,47 @@ pub(super) fn figure(number: usize, figure: &Figure, caption: &str) -> Result<St
     Ok(html)
 }
 
+/// The parts that are not empty, with something between them.
+fn joined(between: &str, parts: impl IntoIterator<Item = String>) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(between)
+}
+
 pub(super) fn table(caption: &str, table: &Table) -> String {
-    let class = |align: Align| {
-        if align == Align::Right { " class=\"number\"" } else { "" }
+    let row = |tag: fn(usize) -> &'static str, cells: Vec<&String>| {
+        let cells = cells.into_iter().zip(table.columns()).enumerate();
+        let cell = |(index, (text, (_, align))): (usize, (&String, &(String, Align)))| {
+            let class = if *align == Align::Right { " class=\"number\"" } else { "" };
+            element(&format!("{}{class}", tag(index)), text)
+        };
+        format!("<tr>{}</tr>", cells.map(cell).collect::<String>())
     };
+    let headers = table.columns().iter().map(|(header, _)| header).collect();
     let mut html = String::new();
     if !caption.is_empty() {
         // Outside of what scrolls: a caption of the table's own would be as wide as the table, or make it wider.
-        html.push_str(&format!("<p class=\"caption\">{}</p>\n", marked(caption)));
+        html = element("p class=\"caption\"", caption) + "\n";
     }
-    html.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n");
-    html.push_str("<thead><tr>");
-    for (header, align) in table.columns() {
-        html.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(*align), marked(header)));
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for row in table.rows() {
-        html.push_str("<tr>");
-        for (index, (cell, (_, align))) in row.iter().zip(table.columns()).enumerate() {
-            let (open, close) = if index == 0 { ("th scope=\"row\"", "th") } else { ("td", "td") };
-            html.push_str(&format!("<{open}{}>{}</{close}>", class(*align), marked(cell)));
-        }
-        html.push_str("</tr>\n");
+    html.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead>");
+    html.push_str(&row(|_| "th scope=\"col\"", headers));
+    html.push_str("</thead>\n<tbody>\n");
+    for cells in table.rows() {
+        let tag = |index| if index == 0 { "th scope=\"row\"" } else { "td" };
+        html.push_str(&(row(tag, cells.iter().collect()) + "\n"));
     }
     html + "</tbody>\n</table></div>\n"
 }
 
 pub(super) fn settings(settings: &IndexMap<String, Setting>) -> String {
-    let mut html = String::from("<dl class=\"settings\">\n");
-    for (name, value) in flattened("", settings) {
-        html.push_str(&format!(
-            "<div><dt>{}</dt><dd>{}</dd></div>\n",
-            escaped(&name),
-            escaped(&value)
-        ));
-    }
-    html + "</dl>\n"
+    format!("<dl class=\"settings\">\n{}</dl>\n", named_settings("", settings))
 }
 
-fn flattened(prefix: &str, settings: &IndexMap<String, Setting>) -> Vec<(String, String)> {
-    let mut flat = Vec::new();
-    for (name, setting) in settings {
-        let name = format!("{prefix}{name}");
-        match setting {
-            Setting::Group(group) => flat.extend(flattened(&format!("{name}."), group)),
-            other => flat.push((name, other.shown())),
+fn named_settings(prefix: &str, settings: &IndexMap<String, Setting>) -> String {
+    let named = |(name, setting): (&String, &Setting)| match setting {
+        Setting::Group(group) => named_settings(&format!("{prefix}{name}."), group),
+        other => {
+            let (name, value) = (escaped(name), escaped(&other.shown()));
+            format!("<div><dt>{}{name}</dt><dd>{value}</dd></div>\n", escaped(prefix))
         }
-    }
-    flat
+    };
+    settings.iter().map(named).collect()
 }

@@ -52,22 +52,22 @@ impl Page {
     pub fn section(mut self, title: &str) -> Self {
         self.sections.push(title.into());
         let number = self.sections.len();
-        self.block(block::section(number, title))
+        self.element(&format!("h2 id=\"section-{number}\""), title)
     }
 
     /// A smaller heading within a section.
     pub fn subsection(self, title: &str) -> Self {
-        self.block(block::subsection(title))
+        self.element("h3", title)
     }
 
     /// A paragraph.
     pub fn text(self, text: &str) -> Self {
-        self.block(block::paragraph(text))
+        self.element("p", text)
     }
 
     /// A paragraph that must not be overlooked.
     pub fn notice(self, text: &str) -> Self {
-        self.block(block::notice(text))
+        self.element("p class=\"notice\" role=\"note\"", text)
     }
 
     /// Claims, each with whether it holds and what was measured.
@@ -101,10 +101,13 @@ impl Page {
     pub fn to_html(&self) -> String {
         let title = html::plain(&self.title);
         let heading = html::marked(&self.title);
-        let lead = self.lead.as_deref().map(block::lead).unwrap_or_default();
+        let optional = |tag, text: &Option<String>| {
+            text.as_deref().map(|text| html::element(tag, text) + "\n").unwrap_or_default()
+        };
+        let lead = optional("p class=\"lead\"", &self.lead);
         let contents =
             if self.with_contents { block::contents(&self.sections) } else { String::new() };
-        let footer = self.footer.as_deref().map(block::footer).unwrap_or_default();
+        let footer = optional("footer", &self.footer);
         let style = include_str!("style.css");
         let blocks = self.blocks.concat();
         format!(
@@ -113,6 +116,10 @@ impl Page {
              <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n\
              <header>\n<h1>{heading}</h1>\n{lead}{contents}</header>\n{blocks}</main>\n{footer}</body>\n</html>\n"
         )
+    }
+
+    fn element(self, tag: &str, text: &str) -> Self {
+        self.block(html::element(tag, text) + "\n")
     }
 
     fn block(mut self, block: String) -> Self {

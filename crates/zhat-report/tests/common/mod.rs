@@ -3,12 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use zhat_report::{Arm, Claim, Decision, Experiment, summarise};
+use zhat_report::{Arm, Claim, Decision, Experiment, Setting, summarise};
 
 /// Two arms, of which one has acceptance probabilities and an infinite value.
 pub fn experiment() -> Experiment {
     let mut experiment = Experiment::new("ring", "0.1.0");
-    experiment.set("runs", 2usize).set("arms", vec!["z", "a"]).set("rate", 0.1).set("quick", false);
+    experiment.settings.extend([
+        ("runs".into(), Setting::Count(2)),
+        ("arms".into(), Setting::List(["z", "a"].map(Setting::from).into())),
+        ("rate".into(), Setting::Real(0.1)),
+        ("quick".into(), Setting::Flag(false)),
+    ]);
     experiment.seconds = 1.5;
     experiment.threads = 2;
     experiment.finished_runs = 2;

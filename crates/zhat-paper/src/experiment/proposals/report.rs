@@ -1,7 +1,7 @@
 //! The record, the figure and the page of the proposals experiment.
 
 use zhat_report::figure::{Colour, Figure, Panel, Scale, Series};
-use zhat_report::{Experiment, ReportError, log_spaced_iterations, summarise};
+use zhat_report::{Experiment, ReportError, Setting, log_spaced_iterations, summarise};
 
 use super::claims::claims;
 use super::{Arm, BASE_RATE, Results, Source, Start};
@@ -20,10 +20,11 @@ impl Results {
         };
         let runs = (self.finished_runs(), settings.runs);
         let mut experiment = record("proposals", settings, runs, (seconds, threads))?;
-        experiment
-            .set("learning-rate", rate)
-            .set("start-mean", super::START_MEAN)
-            .set("start-variance", settings.start_variance());
+        experiment.settings.extend([
+            ("learning-rate".into(), Setting::Text(rate)),
+            ("start-mean".into(), Setting::Real(super::START_MEAN)),
+            ("start-variance".into(), Setting::Real(settings.start_variance())),
+        ]);
         let iterations = log_spaced_iterations(settings.steps);
         for (arm, runs) in settings.arms.iter().zip(&self.divergences) {
             experiment.arms.insert(arm.to_string(), summarise(runs, &iterations)?.into());

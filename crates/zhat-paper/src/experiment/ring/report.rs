@@ -2,7 +2,7 @@
 
 use zhat::criterion::Method;
 use zhat_report::figure::{Colour, Figure, Panel, Scale, Series, Stroke, paired};
-use zhat_report::{Arm, ReportError, log_spaced_iterations, summarise};
+use zhat_report::{Arm, ReportError, Setting, log_spaced_iterations, summarise};
 
 use super::claims::claims;
 use super::{ARMS, ArmCurves, BASE_RATE, RADIUS, Results, VARIANCE};
@@ -28,11 +28,13 @@ impl Results {
             Protocol::AsPublished => "std-dev",
         };
         let rate = format!("{BASE_RATE} sqrt(batch-size), linearly down to a tenth of it");
-        experiment
-            .set("steps", settings.num_steps())
-            .set("learning-rate", rate)
-            .set("radius", vec![RADIUS.0, RADIUS.1])
-            .set(spread, vec![VARIANCE.0, VARIANCE.1]);
+        let ends = |(low, high)| Setting::List([low, high].map(Setting::Real).into());
+        experiment.settings.extend([
+            ("steps".into(), Setting::Count(settings.num_steps() as u64)),
+            ("learning-rate".into(), Setting::Text(rate)),
+            ("radius".into(), ends(RADIUS)),
+            (spread.into(), ends(VARIANCE)),
+        ]);
         let iterations = log_spaced_iterations(settings.num_steps());
         for (method, curves) in settings.arms.iter().zip(&self.arms) {
             experiment.arms.insert(method.to_string(), curves.summarise(&iterations)?);
