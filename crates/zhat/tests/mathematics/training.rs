@@ -4,7 +4,7 @@ use zhat::burn::module::Module;
 use zhat::burn::tensor::{Device, Tensor};
 use zhat::criterion::{Adapted, BinaryNce, Criterion, FromData, Method, MethodConfig};
 use zhat::host::to_host;
-use zhat::kernel::{ConditionalImportance, ConditionalSmc, Metropolis, SmcGradient};
+use zhat::kernel::{ConditionalImportance, Metropolis};
 use zhat::model::{
     DiagonalGaussian, FullGaussian, GaussianChain, GaussianChainProposal, MlpEnergyConfig, WithLogZ,
 };
@@ -87,17 +87,19 @@ fn smc_rnce_finds_the_chain_behind_the_data_with_both_gradients() {
     let truth = GaussianChain::new(0.9, 0.8, 0.8, 4, &Device::flex());
     let data = truth.exact(&Device::flex()).unwrap().sample(2000, &place(), &mut rng(2));
     let proposal = GaussianChainProposal { coupling: 0.5, std_dev: 1.3 };
-    for gradient in [SmcGradient::Filtering, SmcGradient::Trajectory] {
+    for method in [Method::SmcRnce, Method::SmcRnceTrajectory] {
         let start = GaussianChain::new(0.2, 0.0, 0.8, 4, &Device::flex().autodiff());
-        let kernel = ConditionalSmc::new(proposal.clone(), 10).unwrap().with_gradient(gradient);
-        let model = train(start, FromData(kernel), &data, 300);
+        let criterion = MethodConfig::new(method).init_sequential(proposal.clone(), &data).unwrap();
+        let model = train(start, criterion, &data, 300);
         // The model's exact mean has to be that of the data, within 0.15.
         let rows = |tensor: Tensor<2>| to_host(&tensor.mean_dim(0));
         let exact = model.exact(&Device::flex()).unwrap();
         let fitted = rows(exact.sample(20_000, &place(), &mut rng(3)));
         for (fitted, mean) in fitted.iter().zip(rows(data.clone())) {
-            assert!((fitted - mean).abs() < 0.15, "{gradient:?}: {fitted} against {mean}");
+            assert!((fitted - mean).abs() < 0.15, "{method}: {fitted} against {mean}");
         }
+        let any = MethodConfig::new(method).init::<DiagonalGaussian>(&data).map(|_| ());
+        assert!(any.unwrap_err().to_string().contains("stage by stage"));
     }
 }
 

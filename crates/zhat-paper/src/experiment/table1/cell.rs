@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -184,7 +185,7 @@ impl Bench<'_> {
     }
 
     fn open(&self, criterion: Method) -> Result<Fitted> {
-        Fitted::open(&self.cell_directory(criterion), self.threads, Default::default())
+        Fitted::open(&self.cell_directory(criterion), self.threads, Arc::clone(self.watch))
     }
 
     /// Fills in likelihood and distances; false if it was told to stop.
