@@ -67,12 +67,8 @@ impl Evaluator {
         self.score_with(x, Defence::default())
     }
 
-    /// The same with the defensive part in `log q`: the density that SMC's particles are drawn from.
-    pub(super) fn score_defended(&self, x: &[f32]) -> RowScores {
-        self.score_with(x, Defence::EVALUATION)
-    }
-
-    fn score_with(&self, x: &[f32], defence: Defence) -> RowScores {
+    /// The same with a defensive part in `log q`, as SMC's particles are drawn from.
+    pub(super) fn score_with(&self, x: &[f32], defence: Defence) -> RowScores {
         let features = self.engine.config.features;
         assert!(x.len().is_multiple_of(features), "whole rows of {features} features");
         let tiles: Vec<RowScores> = self.pool.install(|| {

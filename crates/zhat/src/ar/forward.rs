@@ -40,9 +40,8 @@ pub struct Pass {
 impl Pass {
     /// Adds `log p~ - log q` of the new feature to the log-weight of every row.
     pub fn add_log_weights(&self, log_weights: &mut [f64]) {
-        for (log_w, (log_p, log_q)) in
-            log_weights.iter_mut().zip(self.log_p.iter().zip(&self.log_draw))
-        {
+        let terms = self.log_p.iter().zip(&self.log_draw);
+        for (log_w, (log_p, log_q)) in log_weights.iter_mut().zip(terms) {
             *log_w += f64::from(*log_p) - f64::from(*log_q);
         }
     }

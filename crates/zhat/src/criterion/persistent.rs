@@ -4,12 +4,12 @@ use burn::tensor::Tensor;
 
 use super::{Criterion, Loss, negative_phase};
 use crate::chain::ChainStore;
-use crate::error::{Error, Result, at_least};
+use crate::error::{Result, at_least};
 use crate::host::{Place, to_host};
 use crate::kernel::{Kernel, State};
 use crate::model::UnnormalisedModel;
 use crate::rng::Stream;
-use crate::train::{Batch, Parts};
+use crate::train::{Batch, Parts, broken};
 
 /// A kernel with persistent chains. The gradient still sums over all candidates; one is drawn only to move the chain.
 #[derive(Debug, Clone)]
@@ -58,8 +58,7 @@ impl<M: UnnormalisedModel + ?Sized, K: Kernel<M>> Criterion<M> for Persistent<K>
     }
 
     fn load(&mut self, parts: &mut Parts) -> Result<()> {
-        self.chains = serde_json::from_slice(&parts.take()?)
-            .map_err(|error| Error::BrokenState { reason: error.to_string() })?;
+        self.chains = serde_json::from_slice(&parts.take()?).map_err(broken)?;
         Ok(())
     }
 }
