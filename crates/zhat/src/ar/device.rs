@@ -36,7 +36,7 @@ impl TrainingStep<ArEbm> for DeviceStep {
         let x: Vec<f32> = batch.x.to_data().iter::<f32>().collect();
         let features = model.shape.features;
         let mut forward = Forward::default();
-        forward.begin(&x, features, settings.candidates());
+        forward.begin(&x, features, settings.candidates(), settings.defence(features));
         let streams = |purpose: &str| streams.lanes(purpose, step, 0..shares.len());
         let mut all = AllCandidates {
             settings: &settings,

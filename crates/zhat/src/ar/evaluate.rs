@@ -78,8 +78,7 @@ impl Evaluator {
                         let rows = x.len() / features;
                         let mut scores =
                             RowScores { log_q: vec![0.0; rows], log_p_tilde: vec![0.0; rows] };
-                        forward.begin(x, features, 1);
-                        forward.defend(defence);
+                        forward.begin(x, features, 1, defence);
                         for stage in 0..features {
                             self.advance(forward, stage, &mut [], pass);
                             add(&mut scores.log_q, &pass.log_draw);

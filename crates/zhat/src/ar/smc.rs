@@ -115,8 +115,7 @@ impl Particles for Cloud<'_> {
                 evaluator.watch.check()?;
                 evaluator.with_memory(|forward, pass| {
                     let (first, rows) = (tile * TILE, column.len());
-                    forward.begin_free(rows, features);
-                    forward.defend(Defence::EVALUATION);
+                    forward.begin_free(rows, features, Defence::EVALUATION);
                     self.copy_to(first, &mut forward.rows);
                     if let Some(value) = self.given[stage] {
                         forward.give(stage, value);

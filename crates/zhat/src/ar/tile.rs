@@ -79,8 +79,8 @@ impl Plan<'_> {
         workspace.passes.resize_with(features, Pass::default);
         workspace.forward.recording = true;
         workspace.forward.share_masks = self.config.share_masks;
-        workspace.forward.begin(x, features, self.config.candidates());
-        workspace.forward.defend(self.config.defence(features));
+        let (candidates, defence) = (self.config.candidates(), self.config.defence(features));
+        workspace.forward.begin(x, features, candidates, defence);
         let shares = &self.shares[numbers.clone()];
         let mut tile = Tile {
             plan: self,

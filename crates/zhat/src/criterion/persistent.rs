@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Criterion, Loss, negative_phase};
+use super::{Criterion, Loss, phases};
 use crate::chain::ChainStore;
 use crate::error::{Result, at_least};
 use crate::host::{Place, to_host};
@@ -43,7 +43,7 @@ impl<M: UnnormalisedModel + ?Sized, K: Kernel<M>> Criterion<M> for Persistent<K>
             Some(weights) => (log_p_tilde * place.tensor(weights.clone(), [rows])).mean(),
             None => log_p_tilde.mean(),
         };
-        let surrogate = negative_phase(&candidates) - positive;
+        let surrogate = phases(&candidates, 0.0, None) - positive;
         Ok(Loss { surrogate, adaptation: None, candidates })
     }
 
