@@ -26,14 +26,12 @@ pub enum Error {
 
     /// A gradient was NaN or infinite, so the step was not taken.
     #[error(
-        "the gradient of the {part} is not finite at step {step}. \
+        "the gradient of the model is not finite at step {step}. \
          The parameters were left as they were; lower the learning rate or clip the gradient."
     )]
     GradientNotFinite {
-        /// `model` or `proposal`.
-        part: &'static str,
         /// Training step, counted from 0.
-        step: usize,
+        step: u64,
     },
 
     /// A loss was far above those before it, so the step was not taken.

@@ -50,9 +50,8 @@ impl SamplerConfig {
         x0: Tensor<2>,
         rng: &mut Stream,
     ) -> Result<Samples> {
-        for (name, value) in [("num_draws", self.num_draws), ("thinning", self.thinning)] {
-            at_least(1, name, value)?;
-        }
+        at_least(1, "num_draws", self.num_draws)?;
+        at_least(1, "thinning", self.thinning)?;
         let [num_chains, dimension] = x0.dims();
         let place = Place::of(&x0);
         let mut here = to_host(&x0);

@@ -56,11 +56,6 @@ impl LogWeights {
         self.values.chunks_exact(self.columns)
     }
 
-    /// Number of candidates in a row.
-    pub fn columns(&self) -> usize {
-        self.columns
-    }
-
     /// `w_j = w~_j / sum_l w~_l` over all candidates, `l = 0..=J` (CIS, eq. rank_nce:grad).
     pub fn normalise(&self) -> Weights {
         self.map_rows(softmax)

@@ -27,7 +27,8 @@ impl Evaluator {
         let draws = cloud.sample(number, &mut streams.stream("draws", 0, 0));
         let settings =
             ArStepConfig { num_negatives: CANDIDATES - 1, ..ArStepConfig::new(Method::SmcRnce) };
-        let moved = self.score_defended(&self.transition(&settings, &draws, &streams, 0)?);
+        let moved = self.transition(&settings, &draws, &streams, 0)?;
+        let moved = self.score_with(&moved, self.defence());
         let log_w: Vec<f64> =
             moved.log_p_tilde.iter().zip(&moved.log_q).map(|(p, q)| p - q).collect();
         Ok(bridge_sampling(&proposal.log_weights(), &log_w))

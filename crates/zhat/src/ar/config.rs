@@ -75,15 +75,11 @@ impl ArEbmConfig {
 
     /// Checks the ranges of the settings.
     pub fn validate(&self) -> Result<()> {
-        for (name, value) in [
-            ("features", self.features),
-            ("energy.width", self.energy.width),
-            ("proposal.width", self.proposal.width),
-            ("context", self.context),
-            ("mixture_components", self.mixture_components),
-        ] {
-            at_least(1, name, value)?;
-        }
+        at_least(1, "features", self.features)?;
+        at_least(1, "energy.width", self.energy.width)?;
+        at_least(1, "proposal.width", self.proposal.width)?;
+        at_least(1, "context", self.context)?;
+        at_least(1, "mixture_components", self.mixture_components)?;
         if !(0.0..=0.99).contains(&self.dropout) {
             return Err(Error::setting("dropout", self.dropout, "from 0 to 0.99"));
         }

@@ -85,13 +85,9 @@ impl ArStepConfig {
             let expected = format!("one of {names} for the autoregressive EBM");
             return Err(Error::setting("criterion", self.criterion, expected));
         }
-        for (name, value) in [
-            ("num_negatives", self.num_negatives),
-            ("tile_rows", self.tile_rows),
-            ("lanes", self.lanes),
-        ] {
-            at_least(1, name, value)?;
-        }
+        at_least(1, "num_negatives", self.num_negatives)?;
+        at_least(1, "tile_rows", self.tile_rows)?;
+        at_least(1, "lanes", self.lanes)?;
         if !(0.0..1.0).contains(&self.wide_share) {
             return Err(Error::setting("wide_share", self.wide_share, "at least 0 and below 1"));
         }

@@ -34,8 +34,23 @@ impl TrainingStep<ArEbm> for DeviceStep {
     ) -> Result<(GradientsParams, StepReport)> {
         let (settings, shares) = (self.0.at(step), batch.shares());
         let x: Vec<f32> = batch.x.to_data().iter::<f32>().collect();
-        let mut all = AllCandidates::new(&settings, model, &x, &shares, streams, step);
         let features = model.shape.features;
+        let mut forward = Forward::default();
+        forward.begin(&x, features, settings.candidates(), settings.defence(features));
+        let streams = |purpose: &str| streams.lanes(purpose, step, 0..shares.len());
+        let mut all = AllCandidates {
+            settings: &settings,
+            model,
+            shares: &shares,
+            device: model.proposal.first.weight.val().device(),
+            particle_streams: streams("ar-particles"),
+            dropout_streams: streams("ar-dropout"),
+            forward,
+            log_ps: Vec::new(),
+            log_qs: Vec::new(),
+            proposal_nll: 0.0,
+            ebm_loss: 0.0,
+        };
         let genealogy = settings.filter(shares.len(), 0).run(features, &mut all)?;
         let log_z_hat = weighted(&shares, genealogy.log_z_hat.iter().copied());
         let last = genealogy.effective_sample_size[features - 1].iter().copied();
@@ -74,34 +89,7 @@ struct AllCandidates<'a> {
     ebm_loss: f64,
 }
 
-impl<'a> AllCandidates<'a> {
-    fn new(
-        settings: &'a ArStepConfig,
-        model: &'a ArEbm,
-        x: &[f32],
-        shares: &'a [f64],
-        streams: &Streams,
-        step: u64,
-    ) -> Self {
-        let features = model.shape.features;
-        let streams = |purpose: &str| streams.lanes(purpose, step, 0..x.len() / features);
-        let mut forward = Forward::default();
-        forward.begin(x, features, settings.candidates());
-        Self {
-            settings,
-            model,
-            shares,
-            device: model.proposal.first.weight.val().device(),
-            particle_streams: streams("ar-particles"),
-            dropout_streams: streams("ar-dropout"),
-            forward,
-            log_ps: Vec::new(),
-            log_qs: Vec::new(),
-            proposal_nll: 0.0,
-            ebm_loss: 0.0,
-        }
-    }
-
+impl AllCandidates<'_> {
     /// The sum of all log-densities times their coefficients.
     fn surrogate(self, coefficients: &[Vec<Coefficient>]) -> Tensor<1> {
         let weighted = |log: Tensor<2>, stage: usize, part: fn(&Coefficient) -> f32| {

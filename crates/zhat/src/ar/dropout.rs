@@ -20,7 +20,8 @@ pub type Generator = [[u32; WORDS]; 4];
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dropout {
     threshold: u32,
-    scale: f32,
+    /// `1 / (1 - rate)`
+    pub scale: f32,
 }
 
 impl Dropout {
@@ -29,17 +30,12 @@ impl Dropout {
         let threshold = ((1.0 - rate) * 65536.0).round() as u32;
         (threshold < 65536).then(|| Self { threshold, scale: 65536.0 / threshold.max(1) as f32 })
     }
-
-    /// `1 / (1 - rate)`.
-    pub fn scale(self) -> f32 {
-        self.scale
-    }
 }
 
 /// The masks of one tile: the streams of its observations, each of which owns some rows in turn.
 #[derive(Debug)]
 pub struct Masks<'a> {
-    dropout: Dropout,
+    pub dropout: Dropout,
     streams: &'a mut [Stream],
     rows_of: Vec<usize>,
     generators: Vec<Generator>,
@@ -57,10 +53,6 @@ impl<'a> Masks<'a> {
         self.rows_of.clear();
         self.rows_of.extend(rows_of);
         assert_eq!(self.rows_of.len(), self.streams.len(), "a number of rows for each stream");
-    }
-
-    pub fn dropout(&self) -> Dropout {
-        self.dropout
     }
 
     /// Seeds the generators of the next layer.
@@ -218,6 +210,6 @@ mod tests {
     #[test]
     fn no_dropout_is_none() {
         assert_eq!(Dropout::new(0.0), None);
-        assert_eq!(Dropout::new(0.5).unwrap().scale(), 2.0);
+        assert_eq!(Dropout::new(0.5).unwrap().scale, 2.0);
     }
 }

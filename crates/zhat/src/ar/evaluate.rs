@@ -80,12 +80,8 @@ impl Evaluator {
         self.score_with(x, Defence::default())
     }
 
-    /// The same with the defensive part in `log q`: the density that SMC's particles are drawn from.
-    pub(super) fn score_defended(&self, x: &[f32]) -> RowScores {
-        self.score_with(x, Defence::EVALUATION)
-    }
-
-    fn score_with(&self, x: &[f32], defence: Defence) -> RowScores {
+    /// The same with a defensive part in `log q`, as SMC's particles are drawn from.
+    pub(super) fn score_with(&self, x: &[f32], defence: Defence) -> RowScores {
         let features = self.engine.config.features;
         assert!(x.len().is_multiple_of(features), "whole rows of {features} features");
         let tiles: Vec<RowScores> = self.pool.install(|| {
@@ -95,8 +91,7 @@ impl Evaluator {
                         let rows = x.len() / features;
                         let mut scores =
                             RowScores { log_q: vec![0.0; rows], log_p_tilde: vec![0.0; rows] };
-                        forward.begin(x, features, 1);
-                        forward.defend(defence);
+                        forward.begin(x, features, 1, defence);
                         for stage in 0..features {
                             self.advance(forward, stage, &mut [], pass);
                             add(&mut scores.log_q, &pass.log_draw);
@@ -114,6 +109,11 @@ impl Evaluator {
         }
     }
 
+    /// The defensive part of draws in evaluation; a proposal that is the model covers itself.
+    pub(super) fn defence(&self) -> Defence {
+        if self.is_proposal { Defence::default() } else { Defence::EVALUATION }
+    }
+
     /// One stage: contexts, draws, `log q` and `log p~`.
     pub(super) fn advance(
         &self,
@@ -122,10 +122,6 @@ impl Evaluator {
         streams: &mut [crate::rng::Stream],
         pass: &mut Pass,
     ) {
-        if self.is_proposal {
-            // It covers itself: draws need no defence, and all of them weigh the same.
-            forward.defend(Defence::default());
-        }
         forward.propose(&self.engine, stage, None, pass);
         forward.draw(&self.engine, stage, streams, pass);
         if self.is_proposal {

@@ -40,9 +40,8 @@ pub struct Pass {
 impl Pass {
     /// Adds `log p~ - log q` of the new feature to the log-weight of every row.
     pub fn add_log_weights(&self, log_weights: &mut [f64]) {
-        for (log_w, (log_p, log_q)) in
-            log_weights.iter_mut().zip(self.log_p.iter().zip(&self.log_draw))
-        {
+        let terms = self.log_p.iter().zip(&self.log_draw);
+        for (log_w, (log_p, log_q)) in log_weights.iter_mut().zip(terms) {
             *log_w += f64::from(*log_p) - f64::from(*log_q);
         }
     }
@@ -75,9 +74,9 @@ impl Forward {
     ///
     /// # Shapes
     /// - `x`: `[n, features]`, row-major
-    pub fn begin(&mut self, x: &[f32], features: usize, candidates: usize) {
+    pub fn begin(&mut self, x: &[f32], features: usize, candidates: usize, defence: Defence) {
         (self.features, self.candidates, self.retained) = (features, candidates, true);
-        self.defence = Defence::default();
+        self.defence = defence;
         self.rows.clear();
         for x in x.chunks_exact(features) {
             self.rows.extend_from_slice(x);
@@ -88,17 +87,12 @@ impl Forward {
     }
 
     /// Starts with rows of which nothing is known.
-    pub fn begin_free(&mut self, rows: usize, features: usize) {
+    pub fn begin_free(&mut self, rows: usize, features: usize, defence: Defence) {
         (self.features, self.candidates, self.retained) = (features, rows, false);
-        self.defence = Defence::default();
+        self.defence = defence;
         self.rows.clear();
         self.rows.resize(rows * features, 0.0);
         self.forget_sharing();
-    }
-
-    /// From now on draws have a defensive part.
-    pub fn defend(&mut self, defence: Defence) {
-        self.defence = defence;
     }
 
     /// Every row has this value as its feature, so that none is drawn at that stage.

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::criterion::ArStepConfig;
+use super::defence::Defence;
 use super::evaluate::{Evaluator, TILE};
 use super::forward::{Forward, Pass};
 use crate::error::Result;
@@ -20,7 +21,7 @@ impl Evaluator {
         self.pool.install(|| {
             rows.par_chunks_mut(TILE * features).enumerate().for_each(|(tile, out)| {
                 self.with_memory(|forward, pass| {
-                    forward.begin_free(out.len() / features, features);
+                    forward.begin_free(out.len() / features, features, Defence::default());
                     let mut stream = [streams.stream("ar-proposal", 0, tile as u64)];
                     for stage in 0..features {
                         forward.propose(&self.engine, stage, None, pass);
@@ -56,8 +57,7 @@ impl Evaluator {
                     let (first, observations) = (at * tile, x.len() / features);
                     let rngs = streams.lanes("ar-transition", step, first..first + observations);
                     self.with_memory(|forward, pass| {
-                        forward.begin(x, features, candidates);
-                        forward.defend(settings.defence(features));
+                        forward.begin(x, features, candidates, settings.defence(features));
                         let mut tile = Tile { evaluator: self, forward, pass, rngs };
                         let filter = settings.filter(observations, first).without_past();
                         let genealogy = filter.run(features, &mut tile)?;

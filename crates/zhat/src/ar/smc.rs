@@ -3,7 +3,6 @@
 
 use rayon::prelude::*;
 
-use super::defence::Defence;
 use super::evaluate::{Evaluator, TILE};
 use crate::error::Result;
 use crate::rng::{Stream, Streams};
@@ -94,8 +93,7 @@ impl Particles for Cloud<'_> {
                 evaluator.watch.check()?;
                 evaluator.with_memory(|forward, pass| {
                     let (first, rows) = (tile * TILE, column.len());
-                    forward.begin_free(rows, features);
-                    forward.defend(Defence::EVALUATION);
+                    forward.begin_free(rows, features, evaluator.defence());
                     self.copy_to(first, &mut forward.rows);
                     if let Some(value) = self.given[stage] {
                         forward.give(stage, value);

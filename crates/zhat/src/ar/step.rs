@@ -110,7 +110,7 @@ impl TrainingStep<ArEbm> for ArStep {
         let layers = self.lanes[0].layers(model, with_energy);
         let gradient_norm = layers.iter().map(|layer| layer.squared_norm()).sum::<f64>().sqrt();
         if !gradient_norm.is_finite() {
-            return Err(Error::GradientNotFinite { part: "model", step: step as usize });
+            return Err(Error::GradientNotFinite { step });
         }
         let device = model.proposal.first.weight.val().device().inner();
         let mut params = GradientsParams::new();

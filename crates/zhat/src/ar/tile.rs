@@ -79,8 +79,8 @@ impl Plan<'_> {
         workspace.passes.resize_with(features, Pass::default);
         workspace.forward.recording = true;
         workspace.forward.share_masks = self.config.share_masks;
-        workspace.forward.begin(x, features, self.config.candidates());
-        workspace.forward.defend(self.config.defence(features));
+        let (candidates, defence) = (self.config.candidates(), self.config.defence(features));
+        workspace.forward.begin(x, features, candidates, defence);
         let shares = &self.shares[numbers.clone()];
         let mut tile = Tile {
             plan: self,
@@ -106,44 +106,35 @@ impl Plan<'_> {
         &self,
         stage: usize,
         coefficients: &[Coefficient],
-        workspace: &mut Workspace,
+        memory: &mut Workspace,
         gradient: &mut EngineGradient,
     ) {
         let warm_up = self.config.criterion == Method::QOnly;
         if !warm_up {
-            self.energy_backward(coefficients, stage, workspace, gradient);
+            self.energy_backward(coefficients, stage, memory, gradient);
         }
-        self.mixture_backward(coefficients, stage, workspace);
-        let Workspace {
-            passes,
-            scratch,
-            context_gradient,
-            proposal_gradient,
-            mixture_input,
-            mixture_back,
-            mixture_gradient,
-            ..
-        } = workspace;
-        let (pass, proposal) = (&passes[stage], &self.engine.proposal);
+        self.mixture_backward(coefficients, stage, memory);
+        let (pass, proposal) = (&memory.passes[stage], &self.engine.proposal);
         let (tape, output) = (&pass.proposal_tape, pass.proposal_tape.output());
         if warm_up {
-            proposal_gradient.reshape(output.rows(), output.columns());
-            proposal_gradient.data_mut().fill(0.0);
+            memory.proposal_gradient.reshape(output.rows(), output.columns());
+            memory.proposal_gradient.data_mut().fill(0.0);
         } else {
-            proposal.context.backward(context_gradient, proposal_gradient);
-            gradient.context.add(output, context_gradient);
+            proposal.context.backward(&memory.context_gradient, &mut memory.proposal_gradient);
+            gradient.context.add(output, &memory.context_gradient);
         }
-        mixture_input.gather(output, &pass.mixture_rows);
-        gradient.mixture.add(mixture_input, mixture_gradient);
+        memory.mixture_input.gather(output, &pass.mixture_rows);
+        gradient.mixture.add(&memory.mixture_input, &memory.mixture_gradient);
         if warm_up || self.config.context_flow == ContextFlow::Shared {
-            proposal.mixture.backward(mixture_gradient, mixture_back);
-            proposal_gradient.scatter_add(mixture_back, &pass.mixture_rows);
+            proposal.mixture.backward(&memory.mixture_gradient, &mut memory.mixture_back);
+            memory.proposal_gradient.scatter_add(&memory.mixture_back, &pass.mixture_rows);
         }
-        proposal.trunk.backward(proposal_gradient, tape, &mut gradient.proposal, scratch);
+        let (back, scratch) = (&mut memory.proposal_gradient, &mut memory.scratch);
+        proposal.trunk.backward(back, tape, &mut gradient.proposal, scratch);
         if stage > 0 {
-            gradient.first.add_transposed_product(&pass.prefix, stage, proposal_gradient);
+            gradient.first.add_transposed_product(&pass.prefix, stage, back);
         }
-        add_column_sums(proposal_gradient, &mut gradient.stage_bias[stage]);
+        add_column_sums(back, &mut gradient.stage_bias[stage]);
     }
 
     /// Gradient of the energy network; leaves the gradient of the contexts.
@@ -151,19 +142,11 @@ impl Plan<'_> {
         &self,
         coefficients: &[Coefficient],
         stage: usize,
-        workspace: &mut Workspace,
+        memory: &mut Workspace,
         gradient: &mut EngineGradient,
     ) {
         let energy = &self.engine.energy;
-        let Workspace {
-            passes,
-            scratch,
-            energy_gradient,
-            row_context_gradient,
-            context_gradient,
-            ..
-        } = workspace;
-        let (pass, activation) = (&passes[stage], energy.trunk.activation);
+        let (pass, activation) = (&memory.passes[stage], energy.trunk.activation);
         // log p~ = -softplus(o), so d log p~ / d o = -sigmoid(o).
         let outer: Vec<f32> = coefficients
             .iter()
@@ -171,25 +154,26 @@ impl Plan<'_> {
             .map(|(c, &o)| -c.log_p * simd::sigmoid::<false>(o))
             .collect();
         let (tape, output) = (&pass.energy_tape, pass.energy_tape.output());
-        energy_gradient.reshape(output.rows(), output.columns());
+        memory.energy_gradient.reshape(output.rows(), output.columns());
         let (last_bias, last) = gradient.energy_last.split_last_mut().expect("a bias");
         *last_bias += outer.iter().sum::<f32>();
         for panel in 0..output.num_panels() {
             let range = panel * STRIP..(panel + 1) * STRIP;
             let (weights, sums) = (&energy.last[range.clone()], &mut last[range]);
-            let (values, out) = (output.panel(panel), energy_gradient.panel_mut(panel));
+            let (values, out) = (output.panel(panel), memory.energy_gradient.panel_mut(panel));
             elementwise::outer_derivative(activation, &outer, weights, values, out, sums);
         }
-        energy.trunk.backward_activated(energy_gradient, tape, &mut gradient.energy, scratch);
-        gradient.energy_first.add(&pass.energy_input, energy_gradient);
+        let (back, scratch) = (&mut memory.energy_gradient, &mut memory.scratch);
+        energy.trunk.backward_activated(back, tape, &mut gradient.energy, scratch);
+        gradient.energy_first.add(&pass.energy_input, back);
         if pass.sharing.is_empty() {
-            energy.first.backward(energy_gradient, context_gradient);
+            energy.first.backward(back, &mut memory.context_gradient);
         } else {
-            energy.first.backward(energy_gradient, row_context_gradient);
-            context_gradient
-                .reshape(pass.proposal_tape.output().rows(), self.engine.config.context);
-            context_gradient.data_mut().fill(0.0);
-            context_gradient.scatter_add(row_context_gradient, &pass.sharing);
+            energy.first.backward(back, &mut memory.row_context_gradient);
+            let prefixes = pass.proposal_tape.output().rows();
+            memory.context_gradient.reshape(prefixes, self.engine.config.context);
+            memory.context_gradient.data_mut().fill(0.0);
+            memory.context_gradient.scatter_add(&memory.row_context_gradient, &pass.sharing);
         }
     }
 

@@ -120,7 +120,7 @@ impl Trunk {
     pub fn forward(&self, h: &mut Panels, rows: usize, masks: Option<&mut Masks>, tape: &mut Tape) {
         tape.activations.resize_with(self.blocks.len() + 1, Panels::default);
         tape.hidden.resize_with(self.blocks.len(), Panels::default);
-        tape.dropout = masks.as_ref().map(|masks| masks.dropout());
+        tape.dropout = masks.as_ref().map(|masks| masks.dropout);
         let mut masks = masks;
         if self.blocks.is_empty() {
             broadcast(h, rows);
@@ -222,7 +222,7 @@ impl Trunk {
         blocks: &mut [[LayerGradient; 2]],
         scratch: &mut Scratch,
     ) {
-        let scale = tape.dropout.map(Dropout::scale);
+        let scale = tape.dropout.map(|dropout| dropout.scale);
         let (rows, width) = (gradient.rows(), gradient.columns());
         scratch.panel.resize(rows * STRIP, 0.0);
         for (index, ([first, second], [grad_first, grad_second])) in

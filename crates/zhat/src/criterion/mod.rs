@@ -103,17 +103,9 @@ pub fn surrogate(candidates: &Candidates, weights: Option<&[f64]>) -> Tensor<1> 
     phases(candidates, 1.0, weights)
 }
 
-/// `mean(sum_j w_j log p~(x_j))`, the estimate of the gradient of `log Z`.
-///
-/// The mean is over the chains, of which there may be several to a data point.
-///
-/// # Shapes
-/// - output: `[1]`
-pub fn negative_phase(candidates: &Candidates) -> Tensor<1> {
-    phases(candidates, 0.0, None)
-}
-
 /// `1/n sum_n v_n (sum_j w_nj log p~(x_nj) - s log p~(x_n0))`: every gradient is that of this sum, written once.
+///
+/// The mean is over the chains, of which there may be several to a data point where the share `s` of the data is zero.
 fn phases(candidates: &Candidates, share_of_data: f64, weights: Option<&[f64]>) -> Tensor<1> {
     let rows = candidates.log_p_tilde.dims()[0];
     let of_row = |row: usize| weights.map_or(1.0, |weights| weights[row]) / rows as f64;

@@ -2,14 +2,14 @@
 
 use burn::tensor::Tensor;
 
-use super::{Criterion, Loss, negative_phase};
+use super::{Criterion, Loss, phases};
 use crate::chain::ChainStore;
-use crate::error::{Error, Result, at_least};
+use crate::error::{Result, at_least};
 use crate::host::{Place, to_host};
 use crate::kernel::{Kernel, State};
 use crate::model::UnnormalisedModel;
 use crate::rng::Stream;
-use crate::train::{Batch, Parts};
+use crate::train::{Batch, Parts, broken};
 use crate::weights::check_finite;
 
 /// A kernel with persistent chains. The gradient still sums over all candidates; one is drawn only to move the chain.
@@ -46,7 +46,7 @@ impl<M: UnnormalisedModel + ?Sized, K: Kernel<M>> Criterion<M> for Persistent<K>
             Some(weights) => (log_p_tilde * place.tensor(weights.clone(), [rows])).mean(),
             None => log_p_tilde.mean(),
         };
-        let surrogate = negative_phase(&candidates) - positive;
+        let surrogate = phases(&candidates, 0.0, None) - positive;
         let value = to_host(&surrogate)[0];
         Ok(Loss { surrogate, value, adaptation: None, candidates })
     }
@@ -62,8 +62,7 @@ impl<M: UnnormalisedModel + ?Sized, K: Kernel<M>> Criterion<M> for Persistent<K>
     }
 
     fn load(&mut self, parts: &mut Parts) -> Result<()> {
-        self.chains = serde_json::from_slice(&parts.take()?)
-            .map_err(|error| Error::BrokenState { reason: error.to_string() })?;
+        self.chains = serde_json::from_slice(&parts.take()?).map_err(broken)?;
         Ok(())
     }
 }

@@ -226,19 +226,14 @@ pub fn evaluate<M: UnnormalisedModel + ?Sized>(
     state: State,
     negatives: Tensor<3>,
 ) -> (Tensor<3>, Tensor<2>) {
-    let [rows, num_negatives, dimension] = negatives.dims();
-    let candidates = num_negatives + 1;
+    let of = |x: Tensor<3>| {
+        let [rows, candidates, dimension] = x.dims();
+        model.log_p_tilde(x.reshape([rows * candidates, dimension])).reshape([rows, candidates])
+    };
     let x = Tensor::cat(vec![state.x.unsqueeze_dim(1), negatives.clone()], 1);
     let log_p_tilde = match state.log_p_tilde {
-        None => model
-            .log_p_tilde(x.clone().reshape([rows * candidates, dimension]))
-            .reshape([rows, candidates]),
-        Some(known) => {
-            let new = model
-                .log_p_tilde(negatives.reshape([rows * num_negatives, dimension]))
-                .reshape([rows, num_negatives]);
-            Tensor::cat(vec![known.unsqueeze_dim(1), new], 1)
-        }
+        None => of(x.clone()),
+        Some(known) => Tensor::cat(vec![known.unsqueeze_dim(1), of(negatives)], 1),
     };
     (x, log_p_tilde)
 }

@@ -29,13 +29,9 @@ impl MlpEnergyConfig {
 
     /// The network, with weights and biases drawn from `U(-1/sqrt(fan_in), 1/sqrt(fan_in))`.
     pub fn init(&self, device: &Device, rng: &mut Stream) -> Result<MlpEnergy> {
-        for (name, value) in [
-            ("dimension", self.dimension),
-            ("width", self.width),
-            ("hidden_layers", self.hidden_layers),
-        ] {
-            at_least(1, name, value)?;
-        }
+        at_least(1, "dimension", self.dimension)?;
+        at_least(1, "width", self.width)?;
+        at_least(1, "hidden_layers", self.hidden_layers)?;
         let mut inputs = self.dimension;
         let mut layers = Vec::with_capacity(self.hidden_layers + 1);
         for layer in 0..=self.hidden_layers {

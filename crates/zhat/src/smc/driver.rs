@@ -62,7 +62,12 @@ impl Filter {
     pub fn run(&self, stages: usize, particles: &mut impl Particles) -> Result<Genealogy> {
         let beside = usize::from(self.first == First::Beside);
         let candidates = self.config.num_particles + beside;
-        let mut genealogy = Genealogy::new(self.rows, candidates);
+        let mut genealogy = Genealogy {
+            candidates,
+            log_z_hat: vec![0.0; self.rows],
+            log_weights: vec![0.0; self.rows * candidates],
+            ..Genealogy::default()
+        };
         for stage in 0..stages {
             particles.advance(stage, &mut genealogy.log_weights)?;
             let reused = if self.forgets { genealogy.weights.pop() } else { None };
@@ -271,9 +276,11 @@ mod tests {
     fn coefficients_are_those_of_the_definition() {
         let w: [f64; 3] = [0.2, 0.3, 0.5];
         let genealogy = Genealogy {
+            candidates: 3,
+            log_weights: vec![0.0; 3],
             weights: vec![vec![0.1, 0.1, 0.8], vec![0.6, 0.2, 0.2], w.to_vec()],
             ancestors: vec![vec![Some(vec![0, 2, 2])], vec![None]],
-            ..Genealogy::new(1, 3)
+            ..Genealogy::default()
         };
         let filtering = genealogy.coefficients(crate::kernel::SmcGradient::Filtering);
         assert_eq!(filtering, [vec![0.1, 0.1, 0.8], w.to_vec(), w.to_vec()]);

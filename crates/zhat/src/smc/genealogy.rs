@@ -22,16 +22,6 @@ pub struct Genealogy {
 }
 
 impl Genealogy {
-    /// Nothing yet.
-    pub(super) fn new(rows: usize, candidates: usize) -> Self {
-        Self {
-            candidates,
-            log_z_hat: vec![0.0; rows],
-            log_weights: vec![0.0; rows * candidates],
-            ..Self::default()
-        }
-    }
-
     /// Normalised weights after the last stage, row by row.
     pub fn final_weights(&self) -> &[f64] {
         self.weights.last().expect("at least one stage")

@@ -90,14 +90,10 @@ impl TrainingConfig {
 
     /// Checks the ranges of the settings.
     pub fn validate(&self) -> Result<()> {
-        for (name, value) in [
-            ("num-steps", self.num_steps as usize),
-            ("batch-size", self.batch_size),
-            ("validation-every", self.validation_every as usize),
-            ("checkpoint-every", self.checkpoint_every as usize),
-        ] {
-            at_least(1, name, value)?;
-        }
+        at_least(1, "num-steps", self.num_steps as usize)?;
+        at_least(1, "batch-size", self.batch_size)?;
+        at_least(1, "validation-every", self.validation_every as usize)?;
+        at_least(1, "checkpoint-every", self.checkpoint_every as usize)?;
         if self.hold > self.num_steps {
             let expected = format!("at most num-steps, {}", self.num_steps);
             return Err(Error::setting("hold", self.hold, expected));

@@ -76,17 +76,15 @@ impl Rows {
     pub fn with_weights(self, weights: &[f64]) -> Result<Self> {
         assert_eq!(weights.len(), self.x.dims()[0], "one weight for each row");
         let mean = weights.iter().sum::<f64>() / weights.len() as f64;
-        match weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
-            Some(row) => {
-                let value = format!("{} at row {row}", weights[row]);
-                Err(Error::setting("weights", value, "finite and not below zero"))
-            }
-            None if mean == 0.0 => Err(Error::setting("weights", 0, "above zero for some row")),
-            None => {
-                let weights = weights.iter().map(|weight| weight / mean).collect();
-                Ok(Self { weights: Some(weights), ..self })
-            }
+        if let Some(row) = weights.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
+            let value = format!("{} at row {row}", weights[row]);
+            return Err(Error::setting("weights", value, "finite and not below zero"));
         }
+        if mean == 0.0 {
+            return Err(Error::setting("weights", 0, "above zero for some row"));
+        }
+        let weights = weights.iter().map(|weight| weight / mean).collect();
+        Ok(Self { weights: Some(weights), ..self })
     }
 }
 

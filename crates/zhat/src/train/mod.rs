@@ -16,6 +16,7 @@ pub use guard::Guard;
 pub use optimiser::OptimiserConfig;
 pub(crate) use optimiser::gradient_norm;
 pub use schedule::Schedule;
+pub(crate) use state::broken;
 pub use state::{Best, Parts, Progress, TrainerState};
 pub use step::{Batch, CriterionStep, StepReport, TrainingStep};
 pub use trainer::{Ended, Event, Observer, Trainer};

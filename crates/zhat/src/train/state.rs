@@ -76,7 +76,6 @@ impl TrainerState {
 
     /// From bytes; any that were damaged are refused.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let broken = |reason: &str| Error::BrokenState { reason: reason.into() };
         let body = bytes.len().checked_sub(32).ok_or_else(|| broken("it is too short"))?;
         let (body, checksum) = bytes.split_at(body);
         if Sha256::digest(body).as_slice() != checksum {
@@ -95,7 +94,7 @@ impl TrainerState {
             rest = after;
         }
         let progress = serde_json::from_slice(&parts.take()?)
-            .map_err(|error| broken(&format!("its progress cannot be read: {error}")))?;
+            .map_err(|error| broken(format!("its progress cannot be read: {error}")))?;
         let note = String::from_utf8(parts.take()?).map_err(|_| broken("its note is no text"))?;
         Ok(Self { progress, note, parts })
     }
@@ -109,8 +108,7 @@ impl Parts {
 
     /// Takes the next part out.
     pub fn take(&mut self) -> Result<Vec<u8>> {
-        let missing = || Error::BrokenState { reason: "a part is missing".into() };
-        self.0.pop_front().ok_or_else(missing)
+        self.0.pop_front().ok_or_else(|| broken("a part is missing"))
     }
 
     /// Puts the parameters of a module in.
@@ -139,7 +137,8 @@ impl Parts {
     }
 }
 
-fn broken(error: impl ToString) -> Error {
+/// A part of the state that cannot be read.
+pub(crate) fn broken(error: impl ToString) -> Error {
     Error::BrokenState { reason: error.to_string() }
 }
 

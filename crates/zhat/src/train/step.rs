@@ -124,7 +124,7 @@ impl<M: Module, C: Criterion<M>> TrainingStep<M> for CriterionStep<C> {
         let of_model = GradientsParams::from_module(&mut gradients, model);
         let gradient_norm = gradient_norm(model, &of_model);
         if !gradient_norm.is_finite() {
-            return Err(Error::GradientNotFinite { part: "model", step: step as usize });
+            return Err(Error::GradientNotFinite { step });
         }
         let sizes: Vec<f64> = loss.candidates.weights.effective_sample_size().collect();
         let report = StepReport {

@@ -71,8 +71,11 @@ pub enum Event<'a, M, S> {
     },
 }
 
-/// Someone who is told what happens; an error of theirs ends the run.
-pub type Observer<'o, M, S, E> = dyn FnMut(Event<M, S>) -> std::result::Result<(), E> + 'o;
+/// What an observer answers, in their own error; it ends the run.
+type Told<E> = std::result::Result<(), E>;
+
+/// Someone who is told what happens.
+pub type Observer<'o, M, S, E> = dyn FnMut(Event<M, S>) -> Told<E> + 'o;
 
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +147,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         &mut self,
         data: &impl DataSource,
         watch: &Watch,
-        observer: &mut Observer<'_, M, S, E>,
+        observer: &mut Observer<M, S, E>,
     ) -> std::result::Result<Ended, E> {
         if self.last.is_none() {
             self.checkpoint(observer)?;
@@ -210,10 +213,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
     }
 
     /// Looks at the model now, and keeps it if it is the best so far; nothing without a validation.
-    pub fn validate<E: From<Error>>(
-        &mut self,
-        observer: &mut Observer<'_, M, S, E>,
-    ) -> std::result::Result<(), E> {
+    pub fn validate<E: From<Error>>(&mut self, observer: &mut Observer<M, S, E>) -> Told<E> {
         let Some(validation) = &mut self.validation else { return Ok(()) };
         let step = self.progress.step;
         let found = validation.validate(&self.model, step)?;
@@ -260,10 +260,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         Ok(())
     }
 
-    fn checkpoint<E: From<Error>>(
-        &mut self,
-        observer: &mut Observer<'_, M, S, E>,
-    ) -> std::result::Result<(), E> {
+    fn checkpoint<E: From<Error>>(&mut self, observer: &mut Observer<M, S, E>) -> Told<E> {
         let state = self.last.insert(self.state()?);
         observer(Event::Checkpoint(state))
     }
@@ -272,8 +269,8 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
     fn roll_back<E: From<Error>>(
         &mut self,
         error: Error,
-        observer: &mut Observer<'_, M, S, E>,
-    ) -> std::result::Result<(), E> {
+        observer: &mut Observer<M, S, E>,
+    ) -> Told<E> {
         let (from, reason, rollbacks) =
             (self.progress.step, error.to_string(), self.progress.rollbacks + 1);
         if rollbacks > self.config.max_rollbacks {
