@@ -114,3 +114,19 @@ impl Error {
         Error::InvalidSetting { name, value: value.to_string(), expected: expected.into() }
     }
 }
+
+/// The value of a setting that must not be smaller than this.
+pub(crate) fn at_least(smallest: usize, name: &'static str, value: usize) -> Result<usize> {
+    if value < smallest {
+        return Err(Error::setting(name, value, format!("at least {smallest}")));
+    }
+    Ok(value)
+}
+
+/// The value of a setting such as a rate or a scale.
+pub(crate) fn positive(name: &'static str, value: f64) -> Result<f64> {
+    if !(value.is_finite() && value > 0.0) {
+        return Err(Error::setting(name, value, "finite and larger than zero"));
+    }
+    Ok(value)
+}

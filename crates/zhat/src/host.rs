@@ -1,6 +1,6 @@
 //! Between tensors on a device and numbers on the host, where weights are normalised and draws are made.
 
-use burn::tensor::{DType, Device, Shape, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Shape, Tensor, TensorData};
 
 /// Where new tensors go: the device (without autodiff) and the float type of the data.
 #[derive(Debug, Clone)]
@@ -44,4 +44,14 @@ pub fn to_host<const D: usize>(tensor: &Tensor<D>) -> Vec<f64> {
         Ok(values) => values.iter().map(|&value| f64::from(value)).collect(),
         Err(_) => data.iter::<f64>().collect(),
     }
+}
+
+/// Indices as a tensor, to select or gather by.
+pub(crate) fn indices<const D: usize>(
+    values: &[usize],
+    shape: impl Into<Shape>,
+    device: &Device,
+) -> Tensor<D, Int> {
+    let values: Vec<i64> = values.iter().map(|&index| index as i64).collect();
+    Tensor::from_data(TensorData::new(values, shape), device)
 }

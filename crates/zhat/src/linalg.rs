@@ -1,9 +1,6 @@
 //! The little dense linear algebra that Gaussians need, on the host.
 
-use burn::tensor::Tensor;
-
 use crate::error::{Error, Result};
-use crate::host::Place;
 
 /// Lower Cholesky factor of a symmetric positive definite matrix in row-major order.
 pub fn cholesky(matrix: &[f64], dimension: usize, what: &'static str) -> Result<Vec<f64>> {
@@ -76,12 +73,4 @@ pub fn covariance(values: &[f64], mean: &[f64]) -> Vec<f64> {
         }
     }
     covariance
-}
-
-/// The identity matrix.
-pub fn identity(place: &Place, dimension: usize) -> Tensor<2> {
-    let values = (0..dimension * dimension)
-        .map(|at| if at % (dimension + 1) == 0 { 1.0 } else { 0.0 })
-        .collect();
-    place.tensor(values, [dimension, dimension])
 }

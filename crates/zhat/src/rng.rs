@@ -5,6 +5,7 @@
 //! results the same for any number of threads and a resumed run the same as one that was never stopped.
 
 use std::convert::Infallible;
+use std::ops::Range;
 
 use rand::{Rng, SeedableRng, TryRng};
 use rand_chacha::ChaCha8Rng;
@@ -39,6 +40,11 @@ impl Streams {
             part.copy_from_slice(&value.to_le_bytes());
         }
         Stream(ChaCha8Rng::from_seed(key))
+    }
+
+    /// The streams of several lanes, one for each.
+    pub fn lanes(&self, purpose: &str, step: u64, lanes: Range<usize>) -> Vec<Stream> {
+        lanes.map(|lane| self.stream(purpose, step, lane as u64)).collect()
     }
 
     /// Another seed for a named part, such as one repetition of an experiment.

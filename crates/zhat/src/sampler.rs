@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostics::{effective_sample_size, split_r_hat};
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least};
 use crate::host::{Place, to_host};
 use crate::kernel::{Kernel, State};
 use crate::rng::Stream;
@@ -43,21 +43,15 @@ impl SamplerConfig {
     ///
     /// # Shapes
     /// - `x0`: `[chains, d]`
-    pub fn run<M, K>(
+    pub fn run<M: ?Sized, K: Kernel<M> + ?Sized>(
         &self,
         kernel: &K,
         model: &M,
         x0: Tensor<2>,
         rng: &mut Stream,
-    ) -> Result<Samples>
-    where
-        M: ?Sized,
-        K: Kernel<M> + ?Sized,
-    {
+    ) -> Result<Samples> {
         for (name, value) in [("num_draws", self.num_draws), ("thinning", self.thinning)] {
-            if value == 0 {
-                return Err(Error::setting(name, value, "at least 1"));
-            }
+            at_least(1, name, value)?;
         }
         let [num_chains, dimension] = x0.dims();
         let place = Place::of(&x0);

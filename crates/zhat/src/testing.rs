@@ -54,16 +54,12 @@ pub struct Invariance {
 ///
 /// # Shapes
 /// - `x0`: `[n, d]`, exact draws of the model
-pub fn invariance<M, K>(
+pub fn invariance<M: ?Sized, K: Contrast<M> + ?Sized>(
     kernel: &K,
     model: &M,
     x0: Tensor<2>,
     rng: &mut Stream,
-) -> Result<Invariance>
-where
-    M: ?Sized,
-    K: Contrast<M> + ?Sized,
-{
+) -> Result<Invariance> {
     let dimension = x0.dims()[1];
     let before = to_host(&x0);
     let after = to_host(&kernel.propose(model, State::new(x0), rng)?.select(rng).x);

@@ -81,7 +81,7 @@ impl LogWeights {
         let log_negatives = ((self.columns - 1) as f64).ln();
         self.map_rows(|log_w, weights| {
             for (weight, log_w) in weights.iter_mut().zip(log_w) {
-                *weight = sigmoid(log_w - log_negatives);
+                *weight = barker(log_w - log_negatives);
             }
         })
     }
@@ -108,11 +108,6 @@ impl LogWeights {
             .flat_map(|row| row[1..].iter().map(move |log_w| acceptance(log_w - row[0])))
             .sum();
         sum / pairs as f64
-    }
-
-    /// The mean over rows of a function of their log-weights.
-    pub fn mean_over_rows(&self, of: impl Fn(&[f64]) -> f64) -> f64 {
-        self.rows().map(of).sum::<f64>() / (self.values.len() / self.columns) as f64
     }
 
     fn map_rows(&self, normalise: impl Fn(&[f64], &mut [f64])) -> Weights {
@@ -165,9 +160,15 @@ impl Weights {
     }
 }
 
-/// Barker's acceptance probability `1 / (1 + 1/ratio)` from the log of the ratio; CNCE's rule (Alg. 2).
+/// Barker's acceptance probability `1 / (1 + 1/ratio)` from the log of the ratio, its logistic function; CNCE's rule
+/// (Alg. 2).
 pub fn barker(log_ratio: f64) -> f64 {
-    sigmoid(log_ratio)
+    if log_ratio >= 0.0 {
+        1.0 / (1.0 + (-log_ratio).exp())
+    } else {
+        let ratio = log_ratio.exp();
+        ratio / (1.0 + ratio)
+    }
 }
 
 /// The Metropolis-Hastings acceptance probability `min(1, ratio)` from the log of the ratio (eq. mh:acc_prob).
@@ -206,15 +207,6 @@ pub(crate) fn softmax(log_w: &[f64], weights: &mut [f64]) {
     }
     for weight in weights {
         *weight /= sum;
-    }
-}
-
-fn sigmoid(value: f64) -> f64 {
-    if value >= 0.0 {
-        1.0 / (1.0 + (-value).exp())
-    } else {
-        let exp = value.exp();
-        exp / (1.0 + exp)
     }
 }
 

@@ -128,7 +128,11 @@ fn table(assessment: &Assessment) -> Table {
     if assessment.opinions.is_empty() {
         row("log Z", "0".into(), "the density is normalised as it is".into());
     } else {
-        row("mean of log Z-hat", format!("{:.4}", likelihood.mean_log_z_hat), plain());
+        row(
+            "mean of log Z-hat",
+            format!("{:.4}", likelihood.mean_log_z_hat),
+            format!("{:.4} from one to the next", likelihood.spread_of_log_z_hat),
+        );
         let sizes = &likelihood.effective_sample_size;
         let mean = sizes.iter().sum::<f64>() / sizes.len() as f64;
         row(

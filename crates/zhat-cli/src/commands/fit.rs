@@ -103,7 +103,8 @@ fn table(result: &FitReport) -> Table {
     row("steps (best, all)", format!("{}, {}", result.best_step, result.steps));
     row("test log-likelihood, nats a row", format!("{:.4}", test.log_likelihood));
     row("  standard error over rows", format!("{:.4}", test.se_test));
-    row("  standard error of log Z", format!("{:.4}", test.se_log_z));
+    let collapsed = if test.collapsed { " (collapsed: not to be trusted)" } else { "" };
+    row("  standard error of log Z", format!("{:.4}{collapsed}", test.se_log_z));
     row("the proposal's own", format!("{:.4}", test.proposal_log_likelihood));
     if let Some(truth) = result.truth {
         row("the truth's", format!("{truth:.4}"));

@@ -22,6 +22,12 @@ pub struct Likelihood {
     pub log_z: f64,
     /// Mean of the `log Z-hat`, lower than `log_z` by Jensen's inequality.
     pub mean_log_z_hat: f64,
+    /// Standard deviation of the `log Z-hat`: how far one of them is from the next.
+    pub spread_of_log_z_hat: f64,
+    /// How many equal estimates they are worth; far fewer than there are where one dominates.
+    pub effective_estimates: f64,
+    /// Whether so few dominate that `log_z` is too low by an amount that nobody knows.
+    pub collapsed: bool,
     /// The proposal's own log-likelihood, which needs no `Z`.
     pub proposal_log_likelihood: f64,
     /// Its standard error over the rows.
@@ -50,7 +56,9 @@ pub fn evaluate(
     streams: &Streams,
 ) -> Result<Likelihood> {
     let estimates = density.estimates(settings, streams)?;
-    let LogZ { log_z, mean_log_z_hat, standard_error, .. } = log_z_of(&estimates);
+    let estimate = log_z_of(&estimates);
+    let LogZ { log_z, mean_log_z_hat, spread, effective_estimates, .. } = estimate;
+    let collapsed = estimate.num_estimates > 1 && estimate.is_collapsed();
     let scores = density.score(rows)?;
     let (log_p_tilde, se_test) = mean_and_error(&scores.log_p_tilde);
     let (proposal_log_likelihood, proposal_se_test) = mean_and_error(&scores.log_q);
@@ -63,9 +71,13 @@ pub fn evaluate(
     Ok(Likelihood {
         log_likelihood: log_p_tilde - log_z,
         se_test,
-        se_log_z: standard_error,
+        // JSON has no infinity.
+        se_log_z: estimate.standard_error.min(f64::MAX),
         log_z,
-        mean_log_z_hat,
+        mean_log_z_hat: mean_log_z_hat.max(f64::MIN),
+        spread_of_log_z_hat: spread.min(f64::MAX),
+        effective_estimates,
+        collapsed,
         proposal_log_likelihood,
         proposal_se_test,
         smallest_effective_sample_size: effective_sample_size.iter().copied().fold(1.0, f64::min),

@@ -53,6 +53,13 @@ impl Verdict {
                 100.0 * likelihood.largest_weight
             ));
         }
+        if likelihood.collapsed {
+            reasons.push(format!(
+                "the {} estimates of Z are worth {:.1}: one dominates, and log Z-hat spreads by {:.1} nats, so that log Z is \
+                 too low by an unknown amount",
+                likelihood.estimates, likelihood.effective_estimates, likelihood.spread_of_log_z_hat
+            ));
+        }
         if likelihood.se_log_z.is_nan() || likelihood.se_log_z > LARGEST_ERROR {
             reasons.push(format!("log Z has a standard error of {:.3} nats", likelihood.se_log_z));
         }
@@ -119,6 +126,9 @@ mod tests {
             se_log_z: 0.002,
             log_z: -0.5,
             mean_log_z_hat: -0.5,
+            spread_of_log_z_hat: 0.01,
+            effective_estimates: 19.9,
+            collapsed: false,
             proposal_log_likelihood: -1.1,
             proposal_se_test: 0.01,
             effective_sample_size: vec![0.9, 0.5],
@@ -160,6 +170,7 @@ mod tests {
             (Likelihood { se_log_z: 0.3, ..likelihood() }, "0.300 nats"),
             (Likelihood { far_out: [0.3, 0.01], ..likelihood() }, "30 % of the model's mass"),
             (Likelihood { se_log_z: f64::NAN, ..likelihood() }, "standard error"),
+            (Likelihood { collapsed: true, ..likelihood() }, "one dominates"),
             (Likelihood { log_likelihood: f64::NAN, ..likelihood() }, "finite"),
         ];
         for (doubtful, word) in cases {

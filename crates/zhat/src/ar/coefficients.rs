@@ -29,26 +29,20 @@ impl ArStepConfig {
     ) -> Vec<Vec<Coefficient>> {
         let (data_share, model_share) = self.proposal_shares();
         let energy = genealogy.coefficients(self.criterion.smc_gradient());
-        let model = if model_share > 0.0 {
-            genealogy.coefficients(SmcGradient::Trajectory)
-        } else {
-            Vec::new()
-        };
-        let stages = energy.iter().enumerate();
+        let model = (model_share > 0.0).then(|| genealogy.coefficients(SmcGradient::Trajectory));
         let coefficient = |stage: usize, row: usize, energy: f64| {
             let data = if row.is_multiple_of(genealogy.candidates) { 1.0 } else { 0.0 };
             let share = shares[row / genealogy.candidates];
-            let model = model.get(stage).map_or(0.0, |model| model[row]);
+            let model = model.as_ref().map_or(0.0, |model| model[stage][row]);
             Coefficient {
                 log_p: (share * (energy - data)) as f32,
                 log_q: (-share * (data_share * data + model_share * model)) as f32,
             }
         };
-        stages
-            .map(|(stage, energy)| {
-                let rows = energy.iter().enumerate();
-                rows.map(|(row, &energy)| coefficient(stage, row, energy)).collect()
-            })
-            .collect()
+        let of_stage = |(stage, energy): (usize, &Vec<f64>)| {
+            let rows = energy.iter().enumerate();
+            rows.map(|(row, &energy)| coefficient(stage, row, energy)).collect()
+        };
+        energy.iter().enumerate().map(of_stage).collect()
     }
 }

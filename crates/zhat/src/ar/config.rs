@@ -3,10 +3,9 @@
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use super::elementwise::Shape;
 use super::model::ArEbm;
-use super::network::ResidualNetConfig;
-use crate::error::{Error, Result};
+use super::network::ResidualNet;
+use crate::error::{Error, Result, at_least, positive};
 use crate::rng::Stream;
 
 /// Activation of a network.
@@ -18,15 +17,6 @@ pub enum Activation {
     Relu,
     /// `tanh(x)`
     Tanh,
-}
-
-impl Activation {
-    pub(crate) fn shape(self) -> Shape {
-        match self {
-            Activation::Relu => Shape::Relu,
-            Activation::Tanh => Shape::Tanh,
-        }
-    }
 }
 
 /// Size of one residual network.
@@ -92,32 +82,22 @@ impl ArEbmConfig {
             ("context", self.context),
             ("mixture_components", self.mixture_components),
         ] {
-            if value == 0 {
-                return Err(Error::setting(name, value, "at least 1"));
-            }
+            at_least(1, name, value)?;
         }
         if !(0.0..=0.99).contains(&self.dropout) {
             return Err(Error::setting("dropout", self.dropout, "from 0 to 0.99"));
         }
-        if !(self.minimum_scale > 0.0 && self.minimum_scale.is_finite()) {
-            return Err(Error::setting("minimum_scale", self.minimum_scale, "a positive number"));
-        }
+        positive("minimum_scale", self.minimum_scale)?;
         Ok(())
     }
 
     /// The model, with weights drawn from our own stream.
     pub fn init(&self, device: &Device, rng: &mut Stream) -> Result<ArEbm> {
         self.validate()?;
-        let network = |size: &NetworkSize, inputs, outputs| ResidualNetConfig {
-            inputs,
-            outputs,
-            blocks: size.blocks,
-            width: size.width,
-        };
         let outputs = self.context + 3 * self.mixture_components;
         Ok(ArEbm {
-            proposal: network(&self.proposal, 2 * self.features, outputs).init(device, rng),
-            energy: network(&self.energy, self.context + 1, 1).init(device, rng),
+            proposal: ResidualNet::new(&self.proposal, 2 * self.features, outputs, device, rng),
+            energy: ResidualNet::new(&self.energy, self.context + 1, 1, device, rng),
             shape: self.clone(),
         })
     }

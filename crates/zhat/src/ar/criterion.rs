@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::defence::Defence;
 use crate::criterion::Method;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at_least};
 use crate::smc::{ResampleWhen, Resampling, SmcConfig};
 
 /// What the proposal is trained for.
@@ -90,9 +90,7 @@ impl ArStepConfig {
             ("tile_rows", self.tile_rows),
             ("lanes", self.lanes),
         ] {
-            if value == 0 {
-                return Err(Error::setting(name, value, "at least 1"));
-            }
+            at_least(1, name, value)?;
         }
         if !(0.0..1.0).contains(&self.wide_share) {
             return Err(Error::setting("wide_share", self.wide_share, "at least 0 and below 1"));

@@ -4,17 +4,18 @@
 //! rounding. The whole batch goes through the networks at once.
 
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use super::coefficients::Coefficient;
 use super::criterion::{ArStepConfig, ContextFlow};
 use super::dropout::{Dropout, Masks};
 use super::forward::{Forward, find_sharing, rows_of};
 use super::model::{ArEbm, Outlook};
+use super::network::bias_of;
 use super::tile::weighted;
 use crate::criterion::Method;
 use crate::error::Result;
-use crate::host::to_host;
+use crate::host::{indices, to_host};
 use crate::rng::{Stream, Streams};
 use crate::smc::Particles;
 use crate::train::{Batch, StepReport, TrainingStep, gradient_norm};
@@ -83,9 +84,7 @@ impl<'a> AllCandidates<'a> {
         step: u64,
     ) -> Self {
         let features = model.shape.features;
-        let streams = |purpose: &str| -> Vec<Stream> {
-            (0..x.len() / features).map(|n| streams.stream(purpose, step, n as u64)).collect()
-        };
+        let streams = |purpose: &str| streams.lanes(purpose, step, 0..x.len() / features);
         let mut forward = Forward::default();
         forward.begin(x, features, settings.candidates());
         Self {
@@ -193,11 +192,8 @@ fn propose_shared(
     let rows = representative.len();
     masks.set_rows(rows_of(&distinct, candidates, rows));
     let device = prefix.device();
-    let select = |values: Tensor<2>, rows: &[usize]| {
-        let indices: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-        let indices = TensorData::new(indices, [rows.len()]);
-        values.select(0, Tensor::<1, Int>::from_data(indices, &device))
-    };
+    let select =
+        |values: Tensor<2>, rows: &[usize]| values.select(0, indices(rows, [rows.len()], &device));
     let outlook = model.propose(select(prefix, &distinct), stage, Some(&mut *masks));
     masks.set_rows(vec![candidates; rows / candidates]);
     if sharing.is_empty() {
@@ -219,8 +215,7 @@ fn detached_trunk(settings: &ArStepConfig, model: &ArEbm, outlook: &Outlook) -> 
     let columns = config.context..config.context + 3 * config.mixture_components;
     let weight =
         model.proposal.last.weight.val().slice([0..config.proposal.width, columns.clone()]);
-    let bias =
-        model.proposal.last.bias.as_ref().expect("a bias").val().slice([columns]).unsqueeze();
+    let bias = bias_of(&model.proposal.last).val().slice([columns]).unsqueeze();
     Outlook { mixture: outlook.features.clone().detach().matmul(weight) + bias, ..outlook.clone() }
 }
 

@@ -1,17 +1,17 @@
 //! Dropout masks: cheap, reproducible, and the same for any tiling and any number of threads.
 //!
-//! Every observation has its own ChaCha8 stream, which seeds eight lanes of xoshiro128++ for each layer that drops. A
-//! step of the eight lanes gives 16 decisions of 16 bits, one row of one panel.
+//! Every observation has its own ChaCha8 stream, which seeds eight generators (xoshiro128++) for each layer that drops.
+//! A step of all eight gives 16 decisions of 16 bits, one row of one panel.
 
 use rand::Rng;
 
-use super::elementwise::Shape;
-use super::panels::LANES;
+use super::config::Activation;
+use super::panels::{STRIP, Strip};
 use super::simd::{dispatch, tanh};
 use crate::rng::Stream;
 
 /// Values of a generator step: each gives two 16-bit decisions.
-const WORDS: usize = LANES / 2;
+const WORDS: usize = STRIP / 2;
 
 /// Eight independent xoshiro128++ generators (Blackman and Vigna, 2021), in lockstep.
 pub type Generator = [[u32; WORDS]; 4];
@@ -59,7 +59,6 @@ impl<'a> Masks<'a> {
         assert_eq!(self.rows_of.len(), self.streams.len(), "a number of rows for each stream");
     }
 
-    /// The rate and scale.
     pub fn dropout(&self) -> Dropout {
         self.dropout
     }
@@ -70,10 +69,17 @@ impl<'a> Masks<'a> {
         self.generators.extend(self.streams.iter_mut().map(seed));
     }
 
-    /// `values = mask * scale * shape(values)` on one panel; call it for the panels in order.
-    pub fn activate(&mut self, shape: Shape, values: &mut [f32]) {
+    /// `values = mask * scale * activation(values)` on one panel; call it for the panels in order.
+    pub fn activate(&mut self, activation: Activation, values: &mut [f32]) {
         let Dropout { threshold, scale } = self.dropout;
-        activate_and_drop(shape, &mut self.generators, &self.rows_of, threshold, scale, values);
+        activate_and_drop(
+            activation,
+            &mut self.generators,
+            &self.rows_of,
+            threshold,
+            scale,
+            values,
+        );
     }
 
     /// The mask of the next layer in row-major order, with values 0 and `scale`, for paths that do not fuse it.
@@ -81,12 +87,12 @@ impl<'a> Masks<'a> {
         self.next_layer();
         let rows: usize = self.rows_of.iter().sum();
         let mut mask = vec![0.0; rows * width];
-        let mut panel = vec![0.0; rows * LANES];
-        for first in (0..width).step_by(LANES) {
+        let mut panel = vec![0.0; rows * STRIP];
+        for first in (0..width).step_by(STRIP) {
             panel.fill(1.0);
-            self.activate(Shape::Relu, &mut panel);
-            let columns = LANES.min(width - first);
-            for (row, values) in panel.chunks_exact(LANES).enumerate() {
+            self.activate(Activation::Relu, &mut panel);
+            let columns = STRIP.min(width - first);
+            for (row, values) in panel.chunks_exact(STRIP).enumerate() {
                 mask[row * width + first..][..columns].copy_from_slice(&values[..columns]);
             }
         }
@@ -94,7 +100,7 @@ impl<'a> Masks<'a> {
     }
 }
 
-/// Seeds eight lanes; a state of zeros, the only forbidden one, has probability 2^-128.
+/// Seeds eight generators; a state of zeros, the only forbidden one, has probability 2^-128.
 fn seed(stream: &mut Stream) -> Generator {
     let mut generator = [[0; WORDS]; 4];
     for word in generator.iter_mut().flatten() {
@@ -105,57 +111,52 @@ fn seed(stream: &mut Stream) -> Generator {
 
 dispatch! {
     /// Activation and dropout of one panel, whose rows belong to the generators in turn.
-    pub fn activate_and_drop = activate_and_drop_body(
-        shape: Shape, generators: &mut [Generator], rows_of: &[usize], threshold: u32, scale: f32, values: &mut [f32],
-    )
-}
-
-#[inline(always)]
-fn activate_and_drop_body<const FMA: bool>(
-    shape: Shape,
-    generators: &mut [Generator],
-    rows_of: &[usize],
-    threshold: u32,
-    scale: f32,
-    values: &mut [f32],
-) {
-    let mut rest = values;
-    for (generator, &number) in generators.iter_mut().zip(rows_of) {
-        let rows;
-        (rows, rest) = rest.split_at_mut(number * LANES);
-        let mut state = *generator;
-        match shape {
-            Shape::Relu => {
-                for row in rows.as_chunks_mut::<LANES>().0 {
-                    let bits = next(&mut state);
-                    let factor = factors(&bits, threshold, scale);
-                    for l in 0..LANES {
-                        row[l] = row[l].max(0.0) * factor[l];
+    pub fn activate_and_drop<const FMA: bool>(
+        activation: Activation,
+        generators: &mut [Generator],
+        rows_of: &[usize],
+        threshold: u32,
+        scale: f32,
+        values: &mut [f32],
+    ) {
+        let mut rest = values;
+        for (generator, &number) in generators.iter_mut().zip(rows_of) {
+            let rows;
+            (rows, rest) = rest.split_at_mut(number * STRIP);
+            let mut state = *generator;
+            match activation {
+                Activation::Relu => {
+                    for row in rows.as_chunks_mut::<STRIP>().0 {
+                        let bits = next(&mut state);
+                        let factor = factors(&bits, threshold, scale);
+                        for l in 0..STRIP {
+                            row[l] = row[l].max(0.0) * factor[l];
+                        }
+                    }
+                }
+                Activation::Tanh => {
+                    for row in rows.as_chunks_mut::<STRIP>().0 {
+                        let bits = next(&mut state);
+                        let factor = factors(&bits, threshold, scale);
+                        for l in 0..STRIP {
+                            // A kept zero becomes a tiny number, so that the backward pass tells it from a dropped one.
+                            let value = tanh::<FMA>(row[l]);
+                            let value = if value == 0.0 { 1e-30 } else { value };
+                            row[l] = value * factor[l];
+                        }
                     }
                 }
             }
-            Shape::Tanh => {
-                for row in rows.as_chunks_mut::<LANES>().0 {
-                    let bits = next(&mut state);
-                    let factor = factors(&bits, threshold, scale);
-                    for l in 0..LANES {
-                        // A kept zero becomes a tiny number, so that the backward pass tells it from a dropped one.
-                        let value = tanh::<FMA>(row[l]);
-                        let value = if value == 0.0 { 1e-30 } else { value };
-                        row[l] = value * factor[l];
-                    }
-                }
-            }
+            *generator = state;
         }
-        *generator = state;
     }
 }
 
 /// What each of the 16 values is multiplied by: the low halves decide about the first eight, the high halves about the
 /// others.
 #[inline(always)]
-fn factors(bits: &[u32; WORDS], threshold: u32, scale: f32) -> [f32; LANES] {
-    let mut factors = [0.0; LANES];
+fn factors(bits: &[u32; WORDS], threshold: u32, scale: f32) -> Strip {
+    let mut factors = [0.0; STRIP];
     let (low, high) = factors.split_at_mut(WORDS);
     for l in 0..WORDS {
         low[l] = if (bits[l] & 0xffff) < threshold { scale } else { 0.0 };
@@ -189,7 +190,7 @@ mod tests {
 
     fn mask(rate: f64, streams: u64, rows: usize, width: usize) -> Vec<f32> {
         let mut streams: Vec<_> =
-            (0..streams).map(|lane| Streams::new(5).stream("dropout", 0, lane)).collect();
+            (0..streams).map(|n| Streams::new(5).stream("dropout", 0, n)).collect();
         Masks::new(Dropout::new(rate).unwrap(), &mut streams, rows).layer_mask(width)
     }
 
@@ -198,10 +199,10 @@ mod tests {
         let (rate, width) = (0.1, 64);
         let mask = mask(rate, 40, 21, width);
         let rows = mask.len() / width;
-        for lane in 0..width {
-            let dropped = (0..rows).filter(|row| mask[row * width + lane] == 0.0).count() as f64;
+        for unit in 0..width {
+            let dropped = (0..rows).filter(|row| mask[row * width + unit] == 0.0).count() as f64;
             let standard_error = (rate * (1.0 - rate) / rows as f64).sqrt();
-            // 4.5 standard errors: one false alarm in 2,000 for 64 lanes, and the seed is fixed.
+            // 4.5 standard errors: one false alarm in 2,000 for 64 units, and the seed is fixed.
             assert!((dropped / rows as f64 - rate).abs() < 4.5 * standard_error);
         }
         let mean = mask.iter().map(|&m| f64::from(m)).sum::<f64>() / mask.len() as f64;

@@ -7,18 +7,15 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{ArEbmConfig, NetworkSize};
 use super::model::ArEbm;
-use super::network::ResidualNet;
-use super::panels::Panels;
-use super::trunk::{Layer, LayerGradient, Trunk, padded};
+use super::network::{ResidualNet, bias_of};
+use super::panels::{Panels, padded};
+use super::trunk::{Layer, LayerGradient, Trunk};
 
 /// A copy of a model's parameters in panels.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    /// Shape of the model.
     pub config: ArEbmConfig,
-    /// The proposal network.
     pub proposal: ProposalEngine,
-    /// The energy network.
     pub energy: EnergyEngine,
 }
 
@@ -29,7 +26,6 @@ pub struct ProposalEngine {
     pub first: Panels,
     /// Bias of the first layer at each stage: its own, plus the rows of the mask's observed entries.
     pub stage_bias: Vec<Vec<f32>>,
-    /// The blocks.
     pub trunk: Trunk,
     /// Last layer, the columns of the context.
     pub context: Layer,
@@ -42,11 +38,9 @@ pub struct ProposalEngine {
 pub struct EnergyEngine {
     /// First layer; its transpose only has the columns of the context.
     pub first: Layer,
-    /// The blocks.
     pub trunk: Trunk,
     /// Last layer, padded.
     pub last: Vec<f32>,
-    /// Its bias.
     pub last_bias: f32,
 }
 
@@ -57,15 +51,12 @@ pub struct EngineGradient {
     pub first: Panels,
     /// Gradient with respect to `stage_bias`.
     pub stage_bias: Vec<Vec<f32>>,
-    /// Blocks of the proposal.
     pub proposal: Vec<[LayerGradient; 2]>,
     /// Last layer of the proposal, the columns of the context.
     pub context: LayerGradient,
     /// Last layer of the proposal, the columns of the mixture.
     pub mixture: LayerGradient,
-    /// First layer of the energy.
     pub energy_first: LayerGradient,
-    /// Blocks of the energy.
     pub energy: Vec<[LayerGradient; 2]>,
     /// Last layer of the energy, padded, and its bias at the end.
     pub energy_last: Vec<f32>,
@@ -74,7 +65,6 @@ pub struct EngineGradient {
 /// The gradient of one linear layer of a module.
 #[derive(Debug, Clone)]
 pub struct LinearGradient<'a> {
-    /// The layer.
     pub linear: &'a Linear,
     /// `[inputs, outputs]`, row-major
     pub weight: Vec<f32>,
@@ -83,7 +73,6 @@ pub struct LinearGradient<'a> {
 }
 
 impl LinearGradient<'_> {
-    /// Sum of the squares of all entries.
     pub fn squared_norm(&self) -> f64 {
         self.weight.iter().chain(&self.bias).map(|&g| f64::from(g) * f64::from(g)).sum()
     }
@@ -95,7 +84,7 @@ impl LinearGradient<'_> {
             self.linear.weight.id,
             Tensor::from_data(TensorData::new(self.weight, shape), device),
         );
-        let (id, outputs) = (self.linear.bias.as_ref().expect("a bias").id, self.bias.len());
+        let (id, outputs) = (bias_of(self.linear).id, self.bias.len());
         params.register::<1>(id, Tensor::from_data(TensorData::new(self.bias, [outputs]), device));
     }
 }
@@ -111,7 +100,6 @@ impl Engine {
         }
     }
 
-    /// A gradient of zeros.
     pub fn zero_gradient(&self) -> EngineGradient {
         let (proposal, energy) = (&self.proposal, &self.energy);
         EngineGradient {
@@ -131,16 +119,16 @@ impl ProposalEngine {
     fn new(config: &ArEbmConfig, net: &ResidualNet) -> Self {
         let (width, features, context) = (config.proposal.width, config.features, config.context);
         let first = values(&net.first.weight);
-        let mut bias = values(net.first.bias.as_ref().expect("a bias"));
+        let mut total = values(bias_of(&net.first));
         let mut stage_bias = Vec::with_capacity(features);
         for stage in 0..features {
-            stage_bias.push(padded(&bias));
-            for (bias, mask) in bias.iter_mut().zip(&first[(features + stage) * width..][..width]) {
+            stage_bias.push(padded(&total));
+            for (bias, mask) in total.iter_mut().zip(&first[(features + stage) * width..][..width])
+            {
                 *bias += mask;
             }
         }
-        let (last, last_bias) =
-            (values(&net.last.weight), values(net.last.bias.as_ref().expect("a bias")));
+        let (last, last_bias) = (values(&net.last.weight), values(bias_of(&net.last)));
         let outputs = last_bias.len();
         let head = |from: usize, to: usize| {
             Layer::new(
@@ -166,18 +154,17 @@ impl EnergyEngine {
         first.rotate_left(width);
         let weight = Panels::from_rows(&first, width, context + 1, width);
         let transposed = Panels::from_rows(&first, width, context, width).transposed();
-        let bias = padded(&values(net.first.bias.as_ref().expect("a bias")));
+        let bias = padded(&values(bias_of(&net.first)));
         Self {
             first: Layer { weight, transposed, bias },
             trunk: trunk(&config.energy, net),
             last: padded(&values(&net.last.weight)),
-            last_bias: values(net.last.bias.as_ref().expect("a bias"))[0],
+            last_bias: values(bias_of(&net.last))[0],
         }
     }
 }
 
 impl EngineGradient {
-    /// Adds another gradient.
     pub fn add(&mut self, other: &EngineGradient) {
         for (to, from) in self.parts_mut().into_iter().zip(other.parts()) {
             for (to, from) in to.iter_mut().zip(from) {
@@ -186,7 +173,6 @@ impl EngineGradient {
         }
     }
 
-    /// Sets everything to zero.
     pub fn clear(&mut self) {
         self.parts_mut().into_iter().for_each(|part| part.fill(0.0));
     }
@@ -264,11 +250,11 @@ fn zero_blocks(trunk: &Trunk) -> Vec<[LayerGradient; 2]> {
 fn trunk(size: &NetworkSize, net: &ResidualNet) -> Trunk {
     let layer = |linear: &Linear| {
         let weight = Panels::from_rows(&values(&linear.weight), size.width, size.width, size.width);
-        Layer::new(weight, &values(linear.bias.as_ref().expect("a bias")))
+        Layer::new(weight, &values(bias_of(linear)))
     };
     let blocks =
         net.blocks.iter().map(|block| [layer(&block.first), layer(&block.second)]).collect();
-    Trunk { shape: size.activation.shape(), blocks }
+    Trunk { activation: size.activation, blocks }
 }
 
 fn values<const D: usize>(param: &Param<Tensor<D>>) -> Vec<f32> {

@@ -37,13 +37,9 @@ pub struct RowScores {
 impl Evaluator {
     /// Reads the parameters of a model; 0 threads means as many as there are cores.
     pub fn new(model: &ArEbm, threads: usize) -> Result<Self> {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|error| Error::setting("threads", threads, format!("startable ({error})")))?;
         Ok(Self {
             engine: Engine::new(model),
-            pool,
+            pool: pool(threads)?,
             watch: Arc::default(),
             is_proposal: false,
             memory: Mutex::new(Vec::new()),
@@ -152,4 +148,10 @@ impl Evaluator {
 
 fn add(to: &mut [f64], from: &[f32]) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to += f64::from(from));
+}
+
+/// Threads to work on; 0 means as many as there are cores.
+pub(super) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| Error::setting("threads", threads, format!("startable ({error})")))
 }

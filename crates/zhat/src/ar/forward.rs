@@ -5,10 +5,9 @@ use super::dropout::Masks;
 use super::elementwise;
 use super::engine::Engine;
 use super::mixture::{Mixture, total};
-use super::panels::{LANES, Panels};
-use super::products::Start;
+use super::panels::{Panels, STRIP, strip};
 use super::simd::{dispatch, softplus};
-use super::trunk::{Tape, lane};
+use super::trunk::Tape;
 use crate::rng::Stream;
 
 /// What the forward pass of one stage computed; enough to go back.
@@ -18,7 +17,6 @@ pub struct Pass {
     pub prefix: Panels,
     /// Prefix of every row; empty where every row has its own.
     pub sharing: Vec<usize>,
-    /// The proposal network's activations.
     pub proposal_tape: Tape,
     /// Raw outputs of the mixture of every prefix, `[prefixes, 3 m]`.
     pub mixture_raw: Panels,
@@ -26,7 +24,6 @@ pub struct Pass {
     pub mixture_rows: Vec<usize>,
     /// Input of the energy network, `[rows, context + 1]`.
     pub energy_input: Panels,
-    /// The energy network's activations.
     pub energy_tape: Tape,
     /// Output `o` of the energy network for every row.
     pub energy_output: Vec<f32>,
@@ -59,7 +56,7 @@ pub struct Forward {
     /// Whether candidate 0 of every observation is given and only the others are drawn.
     retained: bool,
     /// Whether activations are kept for a backward pass.
-    recording: bool,
+    pub recording: bool,
     /// Whether rows with the same prefix share their dropout mask.
     pub share_masks: bool,
     /// The defensive part of the proposal.
@@ -88,11 +85,6 @@ impl Forward {
         }
         self.representative.clear();
         self.representative.extend((0..self.num_rows()).map(|row| row - row % candidates));
-    }
-
-    /// For passes that a backward pass follows.
-    pub fn recording() -> Self {
-        Self { recording: true, ..Self::default() }
     }
 
     /// Starts with rows of which nothing is known.
@@ -124,7 +116,6 @@ impl Forward {
         }
     }
 
-    /// Number of rows.
     pub fn num_rows(&self) -> usize {
         self.rows.len() / self.features
     }
@@ -166,17 +157,8 @@ impl Forward {
         }
         // At stage 0 all rows have the empty prefix; the trunk repeats the one row where dropout makes them differ.
         self.h.reshape(pass.prefix.rows(), engine.config.proposal.width);
-        for panel in 0..self.h.num_panels() {
-            let start = Start::Bias(lane(&proposal.stage_bias[stage], panel));
-            Panels::multiply_panel(
-                &pass.prefix,
-                &proposal.first,
-                stage,
-                panel,
-                start,
-                self.h.panel_mut(panel),
-            );
-        }
+        let bias = Some(&proposal.stage_bias[stage][..]);
+        self.h.set_product(&pass.prefix, &proposal.first, stage, bias);
         match self.recording {
             true => proposal.trunk.forward(&mut self.h, prefixes, masks, &mut pass.proposal_tape),
             false => proposal.trunk.evaluate(&mut self.h, &mut pass.proposal_tape),
@@ -189,7 +171,7 @@ impl Forward {
     pub fn draw(&mut self, engine: &Engine, stage: usize, streams: &mut [Stream], pass: &mut Pass) {
         let config = &engine.config;
         let mut mixture = Mixture::new(config.mixture_components, config.minimum_scale as f32);
-        let mut raw = vec![0.0; pass.mixture_raw.num_panels() * LANES];
+        let mut raw = vec![0.0; pass.mixture_raw.num_panels() * STRIP];
         let mut current = None;
         pass.x.clear();
         pass.log_q.clear();
@@ -230,9 +212,9 @@ impl Forward {
         }
         let output = pass.energy_tape.output();
         self.dots.clear();
-        self.dots.resize(rows * LANES, 0.0);
+        self.dots.resize(rows * STRIP, 0.0);
         for panel in 0..output.num_panels() {
-            elementwise::add_dot(output.panel(panel), lane(&energy.last, panel), &mut self.dots);
+            elementwise::add_dot(output.panel(panel), strip(&energy.last, panel), &mut self.dots);
         }
         pass.energy_output.resize(rows, 0.0);
         pass.log_p.resize(rows, 0.0);
@@ -241,23 +223,11 @@ impl Forward {
 
     /// The context of every row, as the first columns of the energy network's input.
     fn contexts(&mut self, engine: &Engine, pass: &mut Pass) {
-        let proposal = &engine.proposal;
-        let output = pass.proposal_tape.output();
+        let (layer, output) = (&engine.proposal.context, pass.proposal_tape.output());
         let context =
             if pass.sharing.is_empty() { &mut pass.energy_input } else { &mut self.context };
         context.reshape(output.rows(), engine.config.context + 1);
-        for panel in 0..proposal.context.weight.num_panels() {
-            let start = Start::Bias(lane(&proposal.context.bias, panel));
-            let depth = proposal.context.weight.rows();
-            Panels::multiply_panel(
-                output,
-                &proposal.context.weight,
-                depth,
-                panel,
-                start,
-                context.panel_mut(panel),
-            );
-        }
+        context.set_product(output, &layer.weight, layer.weight.rows(), Some(&layer.bias));
         if !pass.sharing.is_empty() {
             pass.energy_input.gather(&self.context, &pass.sharing);
         }
@@ -315,18 +285,12 @@ pub(super) fn rows_of(distinct: &[usize], candidates: usize, rows: usize) -> Vec
 
 dispatch! {
     /// `o = sum of the partial sums + bias` and `log p~ = -softplus(o)`.
-    pub fn log_factors = log_factors_body(dots: &[f32], bias: f32, outputs: &mut [f32], log_p: &mut [f32])
-}
-
-#[inline(always)]
-fn log_factors_body<const FMA: bool>(
-    dots: &[f32],
-    bias: f32,
-    outputs: &mut [f32],
-    log_p: &mut [f32],
-) {
-    for ((output, log_p), dots) in outputs.iter_mut().zip(log_p).zip(dots.as_chunks::<LANES>().0) {
-        *output = total(dots) + bias;
-        *log_p = -softplus::<FMA>(*output);
+    pub fn log_factors<const FMA: bool>(
+        dots: &[f32], bias: f32, outputs: &mut [f32], log_p: &mut [f32],
+    ) {
+        for ((output, log_p), dots) in outputs.iter_mut().zip(log_p).zip(dots.as_chunks::<STRIP>().0) {
+            *output = total(dots) + bias;
+            *log_p = -softplus::<FMA>(*output);
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The raw outputs are `[logits, means, raw scales]`, `m` each; `scale = softplus(raw) + minimum`.
 
-use super::panels::LANES;
+use super::panels::{STRIP, Strip};
 use super::simd::{dispatch, exp, ln, multiply_add, sigmoid, softplus};
 use crate::rng::Stream;
 
@@ -11,26 +11,24 @@ const HALF_LOG_2_PI: f32 = 0.918_938_5;
 /// A logit whose weight is zero, for padding.
 const NEVER: f32 = -1e30;
 
-type Lane = [f32; LANES];
-
 /// The mixture of one row, made ready once and used for draws, densities and gradients.
 #[derive(Debug, Clone)]
 pub struct Mixture {
     components: usize,
     minimum_scale: f32,
-    logits: Vec<Lane>,
-    raw_scales: Vec<Lane>,
-    weights: Vec<Lane>,
-    means: Vec<Lane>,
-    scales: Vec<Lane>,
+    logits: Vec<Strip>,
+    raw_scales: Vec<Strip>,
+    weights: Vec<Strip>,
+    means: Vec<Strip>,
+    scales: Vec<Strip>,
     /// `log weight - log scale`
-    heights: Vec<Lane>,
+    heights: Vec<Strip>,
 }
 
 impl Mixture {
     /// Room for a mixture.
     pub fn new(components: usize, minimum_scale: f32) -> Self {
-        let zeros = vec![[0.0; LANES]; components.div_ceil(LANES)];
+        let zeros = vec![[0.0; STRIP]; components.div_ceil(STRIP)];
         let mut logits = zeros.clone();
         logits.as_flattened_mut().fill(NEVER);
         Self {
@@ -91,54 +89,43 @@ impl Mixture {
 }
 
 dispatch! {
-    pub fn prepare = prepare_body(mixture: &mut Mixture)
-}
-dispatch! {
-    pub fn log_density = log_density_body(mixture: &Mixture, x: f32, out: &mut f32)
-}
-dispatch! {
-    pub fn add_gradient = add_gradient_body(
-        mixture: &Mixture, x: f32, coefficient: f32, out: &mut [Vec<Lane>; 3],
-    )
-}
-
-#[inline(always)]
-fn prepare_body<const FMA: bool>(mixture: &mut Mixture) {
-    let largest = maximum(&mixture.logits);
-    let mut sum = 0.0;
-    for (weights, logits) in mixture.weights.iter_mut().zip(&mixture.logits) {
-        for l in 0..LANES {
-            weights[l] = exp::<FMA>(logits[l] - largest);
+    pub fn prepare<const FMA: bool>(mixture: &mut Mixture) {
+        let largest = maximum(&mixture.logits);
+        let mut sum = 0.0;
+        for (weights, logits) in mixture.weights.iter_mut().zip(&mixture.logits) {
+            for l in 0..STRIP {
+                weights[l] = exp::<FMA>(logits[l] - largest);
+            }
+            sum += total(weights);
         }
-        sum += total(weights);
-    }
-    let (inverse, log_sum) = (1.0 / sum, largest + ln::<FMA>(sum));
-    for weights in &mut mixture.weights {
-        for weight in weights {
-            *weight *= inverse;
+        let (inverse, log_sum) = (1.0 / sum, largest + ln::<FMA>(sum));
+        for weights in &mut mixture.weights {
+            for weight in weights {
+                *weight *= inverse;
+            }
         }
-    }
-    let minimum = mixture.minimum_scale;
-    for (scales, raw) in mixture.scales.iter_mut().zip(&mixture.raw_scales) {
-        for l in 0..LANES {
-            scales[l] = softplus::<FMA>(raw[l]) + minimum;
+        let minimum = mixture.minimum_scale;
+        for (scales, raw) in mixture.scales.iter_mut().zip(&mixture.raw_scales) {
+            for l in 0..STRIP {
+                scales[l] = softplus::<FMA>(raw[l]) + minimum;
+            }
         }
-    }
-    let blocks = mixture.heights.iter_mut().zip(&mixture.scales).zip(&mixture.logits);
-    for ((heights, scales), logits) in blocks {
-        for l in 0..LANES {
-            heights[l] = logits[l] - log_sum - ln::<FMA>(scales[l]);
+        let blocks = mixture.heights.iter_mut().zip(&mixture.scales).zip(&mixture.logits);
+        for ((heights, scales), logits) in blocks {
+            for l in 0..STRIP {
+                heights[l] = logits[l] - log_sum - ln::<FMA>(scales[l]);
+            }
         }
     }
 }
 
 /// `log (weight density) + log(2 pi) / 2` of each component of a block at `x`, and the standardised `x`.
 #[inline(always)]
-fn terms<const FMA: bool>(mixture: &Mixture, block: usize, x: f32) -> (Lane, Lane) {
+fn terms<const FMA: bool>(mixture: &Mixture, block: usize, x: f32) -> (Strip, Strip) {
     let (means, scales, heights) =
         (&mixture.means[block], &mixture.scales[block], &mixture.heights[block]);
-    let (mut values, mut z) = ([0.0; LANES], [0.0; LANES]);
-    for l in 0..LANES {
+    let (mut values, mut z) = ([0.0; STRIP], [0.0; STRIP]);
+    for l in 0..STRIP {
         z[l] = (x - means[l]) / scales[l];
         values[l] = multiply_add::<FMA>(-0.5 * z[l], z[l], heights[l]);
     }
@@ -163,42 +150,41 @@ fn log_sum_terms<const FMA: bool>(mixture: &Mixture, x: f32) -> f32 {
     largest + ln::<FMA>(sum)
 }
 
-#[inline(always)]
-fn log_density_body<const FMA: bool>(mixture: &Mixture, x: f32, out: &mut f32) {
-    *out = log_sum_terms::<FMA>(mixture, x) - HALF_LOG_2_PI;
+dispatch! {
+    pub fn log_density<const FMA: bool>(mixture: &Mixture, x: f32, out: &mut f32) {
+        *out = log_sum_terms::<FMA>(mixture, x) - HALF_LOG_2_PI;
+    }
 }
 
-#[inline(always)]
-fn add_gradient_body<const FMA: bool>(
-    mixture: &Mixture,
-    x: f32,
-    coefficient: f32,
-    out: &mut [Vec<Lane>; 3],
-) {
-    let log_sum = log_sum_terms::<FMA>(mixture, x);
-    for block in 0..mixture.logits.len() {
-        let (values, z) = terms::<FMA>(mixture, block, x);
-        let mut parts = [[0.0; LANES]; 3];
-        for l in 0..LANES {
-            let responsibility = exp::<FMA>(values[l] - log_sum);
-            let scale = mixture.scales[block][l];
-            parts[0][l] = coefficient * (responsibility - mixture.weights[block][l]);
-            parts[1][l] = coefficient * responsibility * z[l] / scale;
-            let slope = sigmoid::<FMA>(mixture.raw_scales[block][l]);
-            parts[2][l] = coefficient * responsibility * (z[l] * z[l] - 1.0) / scale * slope;
-        }
-        for (out, part) in out.iter_mut().zip(parts) {
-            out.push(part);
+dispatch! {
+    pub fn add_gradient<const FMA: bool>(
+        mixture: &Mixture, x: f32, coefficient: f32, out: &mut [Vec<Strip>; 3],
+    ) {
+        let log_sum = log_sum_terms::<FMA>(mixture, x);
+        for block in 0..mixture.logits.len() {
+            let (values, z) = terms::<FMA>(mixture, block, x);
+            let mut parts = [[0.0; STRIP]; 3];
+            for l in 0..STRIP {
+                let responsibility = exp::<FMA>(values[l] - log_sum);
+                let scale = mixture.scales[block][l];
+                parts[0][l] = coefficient * (responsibility - mixture.weights[block][l]);
+                parts[1][l] = coefficient * responsibility * z[l] / scale;
+                let slope = sigmoid::<FMA>(mixture.raw_scales[block][l]);
+                parts[2][l] = coefficient * responsibility * (z[l] * z[l] - 1.0) / scale * slope;
+            }
+            for (out, part) in out.iter_mut().zip(parts) {
+                out.push(part);
+            }
         }
     }
 }
 
 #[inline(always)]
-fn maximum(lanes: &[Lane]) -> f32 {
-    let mut largest = [f32::NEG_INFINITY; LANES];
-    for lane in lanes {
-        for l in 0..LANES {
-            largest[l] = if lane[l] > largest[l] { lane[l] } else { largest[l] };
+fn maximum(strips: &[Strip]) -> f32 {
+    let mut largest = [f32::NEG_INFINITY; STRIP];
+    for strip in strips {
+        for l in 0..STRIP {
+            largest[l] = if strip[l] > largest[l] { strip[l] } else { largest[l] };
         }
     }
     largest.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b))
@@ -206,7 +192,7 @@ fn maximum(lanes: &[Lane]) -> f32 {
 
 /// The sum of 16 values, in a fixed order.
 #[inline(always)]
-pub(crate) fn total(values: &Lane) -> f32 {
+pub(crate) fn total(values: &Strip) -> f32 {
     let mut half = [0.0; 8];
     for l in 0..8 {
         half[l] = values[l] + values[l + 8];

@@ -7,7 +7,7 @@ use burn::tensor::activation::{log_softmax, softplus};
 use super::config::ArEbmConfig;
 use super::dropout::Masks;
 use super::mixture::Mixture;
-use super::network::ResidualNet;
+use super::network::{ResidualNet, bias_of};
 use crate::host::Place;
 use crate::model::{SequentialModel, UnnormalisedModel, log_sum_exp};
 use crate::proposal::SequentialProposal;
@@ -46,11 +46,16 @@ impl ArEbm {
     ///
     /// # Shapes
     /// - `prefix`: `[n, stage]`, or anything with `n` rows at stage 0
-    pub fn propose(&self, prefix: Tensor<2>, stage: usize, masks: Option<&mut Masks>) -> Outlook {
+    pub(super) fn propose(
+        &self,
+        prefix: Tensor<2>,
+        stage: usize,
+        masks: Option<&mut Masks>,
+    ) -> Outlook {
         let (config, rows) = (&self.shape, prefix.dims()[0]);
         let width = config.proposal.width;
         let weight = self.proposal.first.weight.val();
-        let bias = self.proposal.first.bias.as_ref().expect("a bias").val().reshape([1, width]);
+        let bias = bias_of(&self.proposal.first).val().reshape([1, width]);
         let h = if stage == 0 {
             bias.expand([rows, width])
         } else {
@@ -78,7 +83,7 @@ impl ArEbm {
     /// # Shapes
     /// - `x`: `[n, 1]`, `context`: `[n, context]`
     /// - output: `[n, 1]`
-    pub fn log_factor_given(
+    pub(super) fn log_factor_given(
         &self,
         x: Tensor<2>,
         context: Tensor<2>,

@@ -5,38 +5,10 @@ use burn::nn::Linear;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::config::Activation;
+use super::config::{Activation, NetworkSize};
 use super::dropout::Masks;
+use crate::model::{linear, parameter};
 use crate::rng::Stream;
-
-/// Shape of a [`ResidualNet`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct ResidualNetConfig {
-    /// Inputs of the first layer.
-    pub inputs: usize,
-    /// Outputs of the last layer.
-    pub outputs: usize,
-    /// Number of residual blocks.
-    pub blocks: usize,
-    /// Units in each layer.
-    pub width: usize,
-}
-
-impl ResidualNetConfig {
-    /// The network. The second layer of every block starts at zero, weights and bias; the other layers start
-    /// `U(+-1/sqrt(fan_in))`.
-    pub fn init(&self, device: &Device, rng: &mut Stream) -> ResidualNet {
-        let width = self.width;
-        let first = linear(self.inputs, width, device, rng);
-        let blocks = (0..self.blocks)
-            .map(|_| ResidualBlock {
-                first: linear(width, width, device, rng),
-                second: zero_linear(width, width, device),
-            })
-            .collect();
-        ResidualNet { first, blocks, last: linear(width, self.outputs, device, rng) }
-    }
-}
 
 /// Linear, pre-activation residual blocks, activation, linear.
 #[derive(Module, Debug)]
@@ -59,12 +31,33 @@ pub struct ResidualBlock {
 }
 
 impl ResidualNet {
+    /// The second layer of every block starts at zero, weights and bias; the other layers start `U(+-1/sqrt(fan_in))`.
+    pub(super) fn new(
+        size: &NetworkSize,
+        inputs: usize,
+        outputs: usize,
+        device: &Device,
+        rng: &mut Stream,
+    ) -> Self {
+        let width = size.width;
+        let first = linear(inputs, width, device, rng);
+        let block = |_| ResidualBlock {
+            first: linear(width, width, device, rng),
+            second: Linear {
+                weight: parameter(vec![0.0; width * width], [width, width], device),
+                bias: Some(parameter(vec![0.0; width], [width], device)),
+            },
+        };
+        let blocks = (0..size.blocks).map(block).collect();
+        Self { first, blocks, last: linear(width, outputs, device, rng) }
+    }
+
     /// The blocks and the activation after them, in plain Burn operations on any device.
     ///
     /// # Shapes
     /// - `h`: `[n, width]`
     /// - output: `[n, width]`
-    pub fn trunk(
+    pub(super) fn trunk(
         &self,
         h: Tensor<2>,
         activation: Activation,
@@ -92,7 +85,7 @@ impl ResidualNet {
     /// # Shapes
     /// - `input`: `[n, inputs]`
     /// - output: `[n, outputs]`
-    pub fn forward(
+    pub(super) fn forward(
         &self,
         input: Tensor<2>,
         activation: Activation,
@@ -102,27 +95,7 @@ impl ResidualNet {
     }
 }
 
-fn linear(inputs: usize, outputs: usize, device: &Device, rng: &mut Stream) -> Linear {
-    let bound = 1.0 / (inputs as f64).sqrt();
-    let mut draw =
-        |number: usize| (0..number).map(|_| (bound * (2.0 * rng.uniform() - 1.0)) as f32).collect();
-    Linear {
-        weight: parameter(draw(inputs * outputs), [inputs, outputs], device),
-        bias: Some(parameter(draw(outputs), [outputs], device)),
-    }
-}
-
-fn zero_linear(inputs: usize, outputs: usize, device: &Device) -> Linear {
-    Linear {
-        weight: parameter(vec![0.0; inputs * outputs], [inputs, outputs], device),
-        bias: Some(parameter(vec![0.0; outputs], [outputs], device)),
-    }
-}
-
-fn parameter<const D: usize>(
-    values: Vec<f32>,
-    shape: [usize; D],
-    device: &Device,
-) -> Param<Tensor<D>> {
-    Param::from_data(TensorData::new(values, shape), device)
+/// All our layers have a bias.
+pub(super) fn bias_of(linear: &Linear) -> &Param<Tensor<1>> {
+    linear.bias.as_ref().expect("a bias")
 }

@@ -3,7 +3,10 @@
 use super::products::{self, Start};
 
 /// Columns of a panel: two AVX2 registers, one AVX-512 register, four NEON registers.
-pub const LANES: usize = 16;
+pub const STRIP: usize = 16;
+
+/// The values of a row in a panel, or of a bias.
+pub type Strip = [f32; STRIP];
 
 /// A `[rows, columns]` matrix, stored panel by panel: the 16 values of a row in a panel are adjacent, the rows of a
 /// panel follow each other.
@@ -19,9 +22,8 @@ pub struct Panels {
 }
 
 impl Panels {
-    /// A matrix of zeros.
     pub fn zeros(rows: usize, columns: usize) -> Self {
-        Self { rows, columns, data: vec![0.0; rows * columns.next_multiple_of(LANES)] }
+        Self { rows, columns, data: vec![0.0; rows * columns.next_multiple_of(STRIP)] }
     }
 
     /// From values in row-major order with `stride` values from row to row.
@@ -35,7 +37,6 @@ impl Panels {
         panels
     }
 
-    /// The transpose.
     pub fn transposed(&self) -> Self {
         let mut panels = Self::zeros(self.columns, self.rows);
         for row in 0..self.rows {
@@ -62,7 +63,6 @@ impl Panels {
         }
     }
 
-    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -72,17 +72,14 @@ impl Panels {
         self.columns
     }
 
-    /// Number of panels.
     pub fn num_panels(&self) -> usize {
-        self.columns.div_ceil(LANES)
+        self.columns.div_ceil(STRIP)
     }
 
-    /// One value.
     pub fn get(&self, row: usize, column: usize) -> f32 {
         self.data[self.index(row, column)]
     }
 
-    /// Sets one value.
     pub fn set(&mut self, row: usize, column: usize, value: f32) {
         let index = self.index(row, column);
         self.data[index] = value;
@@ -90,12 +87,11 @@ impl Panels {
 
     /// A panel: `rows` times 16 values.
     pub fn panel(&self, panel: usize) -> &[f32] {
-        &self.data[panel * self.rows * LANES..][..self.rows * LANES]
+        &self.data[panel * self.rows * STRIP..][..self.rows * STRIP]
     }
 
-    /// A panel to write to.
     pub fn panel_mut(&mut self, panel: usize) -> &mut [f32] {
-        &mut self.data[panel * self.rows * LANES..][..self.rows * LANES]
+        &mut self.data[panel * self.rows * STRIP..][..self.rows * STRIP]
     }
 
     /// All values, panel by panel, with the padding.
@@ -103,7 +99,6 @@ impl Panels {
         &self.data[..self.len()]
     }
 
-    /// All values to write to.
     pub fn data_mut(&mut self) -> &mut [f32] {
         let len = self.len();
         &mut self.data[..len]
@@ -111,8 +106,8 @@ impl Panels {
 
     /// Copies a row, padding included, to `values`.
     pub fn read_row(&self, row: usize, values: &mut [f32]) {
-        for (panel, values) in values.chunks_exact_mut(LANES).take(self.num_panels()).enumerate() {
-            values.copy_from_slice(&self.panel(panel)[row * LANES..][..LANES]);
+        for (panel, values) in values.chunks_exact_mut(STRIP).take(self.num_panels()).enumerate() {
+            values.copy_from_slice(&self.panel(panel)[row * STRIP..][..STRIP]);
         }
     }
 
@@ -121,8 +116,8 @@ impl Panels {
         self.reshape(rows.len(), from.columns);
         for panel in 0..from.num_panels() {
             let source = from.panel(panel);
-            for (to, &row) in self.panel_mut(panel).chunks_exact_mut(LANES).zip(rows) {
-                to.copy_from_slice(&source[row * LANES..][..LANES]);
+            for (to, &row) in self.panel_mut(panel).chunks_exact_mut(STRIP).zip(rows) {
+                to.copy_from_slice(&source[row * STRIP..][..STRIP]);
             }
         }
     }
@@ -131,29 +126,44 @@ impl Panels {
     pub fn scatter_add(&mut self, from: &Panels, rows: &[usize]) {
         for panel in 0..from.num_panels() {
             let target = self.panel_mut(panel);
-            for (from, &row) in from.panel(panel).chunks_exact(LANES).zip(rows) {
-                for (to, from) in target[row * LANES..][..LANES].iter_mut().zip(from) {
+            for (from, &row) in from.panel(panel).chunks_exact(STRIP).zip(rows) {
+                for (to, from) in target[row * STRIP..][..STRIP].iter_mut().zip(from) {
                     *to += from;
                 }
             }
         }
     }
 
-    /// Panel `panel` of `left * right`, where only the first `depth` columns of `left` and rows of `right` take part.
+    /// Takes the values of `left * right + bias`, where only the first `depth` columns of `left` and rows of `right` take
+    /// part. Columns that `right` does not have stay as they are.
     ///
     /// # Shapes
     /// - `left`: `[rows, >= depth]`, `right`: `[>= depth, columns]`
-    /// - `out`: one panel of `rows` rows
-    pub fn multiply_panel(
+    /// - `self`: `[rows, >= columns]`, `bias`: `columns`, padded
+    pub fn set_product(
+        &mut self,
         left: &Panels,
+        right: &Panels,
+        depth: usize,
+        bias: Option<&[f32]>,
+    ) {
+        for panel in 0..right.num_panels() {
+            let start = bias.map_or(Start::Zero, |bias| Start::Bias(strip(bias, panel)));
+            left.multiply_panel(right, depth, panel, start, self.panel_mut(panel));
+        }
+    }
+
+    /// One panel of the product with `right`.
+    pub fn multiply_panel(
+        &self,
         right: &Panels,
         depth: usize,
         panel: usize,
         start: Start,
         out: &mut [f32],
     ) {
-        assert!(depth <= left.columns && depth <= right.rows && out.len() == left.rows * LANES);
-        products::multiply_panel(&left.data, left.rows, right.panel(panel), depth, start, out);
+        assert!(depth <= self.columns && depth <= right.rows && out.len() == self.rows * STRIP);
+        products::multiply_panel(&self.data, self.rows, right.panel(panel), depth, start, out);
     }
 
     /// Adds `left^T * right` for the first `columns` columns of `left`: the gradient of a weight matrix.
@@ -167,12 +177,12 @@ impl Panels {
         for panel in 0..right.num_panels() {
             let right = right.panel(panel);
             let out = self.panel_mut(panel);
-            for (block, out) in out.chunks_mut(LANES * LANES).enumerate() {
-                let first = block * LANES;
+            for (block, out) in out.chunks_mut(STRIP * STRIP).enumerate() {
+                let first = block * STRIP;
                 if first >= columns {
                     break;
                 }
-                let wanted = LANES.min(columns - first);
+                let wanted = STRIP.min(columns - first);
                 products::multiply_transposed(left.panel(block), right, wanted, out);
             }
         }
@@ -180,13 +190,25 @@ impl Panels {
 
     /// Number of values, with the padding.
     fn len(&self) -> usize {
-        self.rows * self.columns.next_multiple_of(LANES)
+        self.rows * self.columns.next_multiple_of(STRIP)
     }
 
     fn index(&self, row: usize, column: usize) -> usize {
-        debug_assert!(row < self.rows && column < self.columns.next_multiple_of(LANES));
-        ((column / LANES) * self.rows + row) * LANES + column % LANES
+        debug_assert!(row < self.rows && column < self.columns.next_multiple_of(STRIP));
+        ((column / STRIP) * self.rows + row) * STRIP + column % STRIP
     }
+}
+
+/// A bias, padded to whole panels with zeros.
+pub fn padded(values: &[f32]) -> Vec<f32> {
+    let mut values = values.to_vec();
+    values.resize(values.len().next_multiple_of(STRIP), 0.0);
+    values
+}
+
+/// The values of a padded bias that belong to a panel.
+pub fn strip(values: &[f32], panel: usize) -> &Strip {
+    values[panel * STRIP..][..STRIP].as_array().expect("16 values")
 }
 
 #[cfg(test)]
@@ -207,12 +229,12 @@ mod tests {
             let (a, b) = (random(rows, inner, 1), random(inner, outputs, 2));
             let left = Panels::from_rows(&a, inner, rows, inner);
             let right = Panels::from_rows(&b, outputs, inner, outputs);
-            let bias: Vec<f32> = random(1, right.num_panels() * LANES, 3);
+            let bias: Vec<f32> = random(1, right.num_panels() * STRIP, 3);
             let mut out = random(rows, outputs, 4);
             let before = out.clone();
             let mut product = Panels::from_rows(&out, outputs, rows, outputs);
             for panel in 0..right.num_panels() {
-                let bias = bias[panel * LANES..][..LANES].try_into().unwrap();
+                let bias = bias[panel * STRIP..][..STRIP].try_into().unwrap();
                 Panels::multiply_panel(
                     &left,
                     &right,

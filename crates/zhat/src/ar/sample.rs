@@ -54,9 +54,7 @@ impl Evaluator {
                 .enumerate()
                 .map(|(at, x)| {
                     let (first, observations) = (at * tile, x.len() / features);
-                    let rngs = (0..observations)
-                        .map(|n| streams.stream("ar-transition", step, (first + n) as u64))
-                        .collect();
+                    let rngs = streams.lanes("ar-transition", step, first..first + observations);
                     self.with_memory(|forward, pass| {
                         forward.begin(x, features, candidates);
                         forward.defend(settings.defence(features));

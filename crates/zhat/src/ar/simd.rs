@@ -3,27 +3,33 @@
 //! Loops are written once, over arrays of 16 values that the compiler turns into vector registers, so there is no code
 //! for one processor alone. Elementary functions are polynomials without branches, fit for such loops.
 
-/// Defines a function that runs `$body::<true>` (fused multiply-add) where the processor has it.
+/// Functions that are compiled twice: with fused multiply-adds (`FMA`), which run where the processor has them, and without.
 macro_rules! dispatch {
-    ($(#[$doc:meta])* pub fn $name:ident = $body:ident($($argument:ident: $type:ty),* $(,)?)) => {
+    ($($(#[$doc:meta])* pub fn $name:ident<const $fma:ident: bool>(
+        $($argument:ident: $type:ty),* $(,)?
+    ) $body:block)+) => {$(
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
         pub fn $name($($argument: $type),*) {
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments)]
+            fn body<const $fma: bool>($($argument: $type),*) $body
+
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2,fma")]
                 #[allow(clippy::too_many_arguments)]
                 fn fused($($argument: $type),*) {
-                    $body::<true>($($argument),*)
+                    body::<true>($($argument),*)
                 }
                 if $crate::ar::simd::has_avx2() {
                     // SAFETY: the processor has AVX2 and FMA.
                     return unsafe { fused($($argument),*) };
                 }
             }
-            $body::<{ cfg!(target_arch = "aarch64") }>($($argument),*)
+            body::<{ cfg!(target_arch = "aarch64") }>($($argument),*)
         }
-    };
+    )+};
 }
 pub(crate) use dispatch;
 

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use super::criterion::ArStepConfig;
 use super::engine::{Engine, EngineGradient};
+use super::evaluate::pool;
 use super::model::ArEbm;
 use super::tile::{Plan, TileReport, Workspace};
 use crate::criterion::Method;
@@ -31,13 +32,9 @@ impl ArStep {
     /// A step on a number of threads (0: as many as there are cores).
     pub fn new(settings: &ArStepConfig, threads: usize) -> Result<Self> {
         settings.validate()?;
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|error| Error::setting("threads", threads, format!("startable ({error})")))?;
         Ok(Self {
             settings: settings.clone(),
-            pool,
+            pool: pool(threads)?,
             workspaces: Mutex::new(Vec::new()),
             lanes: Vec::new(),
         })

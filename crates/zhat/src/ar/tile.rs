@@ -6,7 +6,7 @@ use super::dropout::{Dropout, Masks};
 use super::engine::{Engine, EngineGradient};
 use super::forward::{Forward, Pass};
 use super::mixture::Mixture;
-use super::panels::{LANES, Panels};
+use super::panels::{Panels, STRIP};
 use super::trunk::{Scratch, add_column_sums};
 use super::{elementwise, simd};
 use crate::criterion::Method;
@@ -17,13 +17,9 @@ use crate::smc::Particles;
 /// One step's settings and parameters, shared by all threads.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
-    /// The networks.
     pub engine: &'a Engine,
-    /// The settings.
     pub config: &'a ArStepConfig,
-    /// Where randomness comes from.
     pub streams: &'a Streams,
-    /// Step of the run.
     pub step: u64,
     /// What each observation of the batch counts, of a whole of 1.
     pub shares: &'a [f64],
@@ -41,7 +37,6 @@ pub struct TileReport {
 }
 
 impl TileReport {
-    /// Adds another.
     pub fn add(&mut self, other: &TileReport) {
         self.proposal_nll += other.proposal_nll;
         self.ebm_loss += other.ebm_loss;
@@ -50,7 +45,7 @@ impl TileReport {
 }
 
 /// Memory of a worker, kept from tile to tile and step to step.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Workspace {
     /// One for each stage.
     passes: Vec<Pass>,
@@ -63,23 +58,6 @@ pub struct Workspace {
     mixture_gradient: Panels,
     mixture_input: Panels,
     mixture_back: Panels,
-}
-
-impl Default for Workspace {
-    fn default() -> Self {
-        Self {
-            passes: Vec::new(),
-            forward: Forward::recording(),
-            scratch: Scratch::default(),
-            energy_gradient: Panels::default(),
-            row_context_gradient: Panels::default(),
-            context_gradient: Panels::default(),
-            proposal_gradient: Panels::default(),
-            mixture_gradient: Panels::default(),
-            mixture_input: Panels::default(),
-            mixture_back: Panels::default(),
-        }
-    }
 }
 
 impl Plan<'_> {
@@ -96,16 +74,14 @@ impl Plan<'_> {
     ) -> Result<TileReport> {
         let features = self.engine.config.features;
         let observations = x.len() / features;
-        let streams = |purpose: &str| -> Vec<Stream> {
-            (0..observations)
-                .map(|n| self.streams.stream(purpose, self.step, (first + n) as u64))
-                .collect()
-        };
+        let numbers = first..first + observations;
+        let streams = |purpose: &str| self.streams.lanes(purpose, self.step, numbers.clone());
         workspace.passes.resize_with(features, Pass::default);
+        workspace.forward.recording = true;
         workspace.forward.share_masks = self.config.share_masks;
         workspace.forward.begin(x, features, self.config.candidates());
         workspace.forward.defend(self.config.defence(features));
-        let shares = &self.shares[first..first + observations];
+        let shares = &self.shares[numbers.clone()];
         let mut tile = Tile {
             plan: self,
             shares,
@@ -149,7 +125,7 @@ impl Plan<'_> {
             ..
         } = workspace;
         let (pass, proposal) = (&passes[stage], &self.engine.proposal);
-        let output = pass.proposal_tape.output();
+        let (tape, output) = (&pass.proposal_tape, pass.proposal_tape.output());
         if warm_up {
             proposal_gradient.reshape(output.rows(), output.columns());
             proposal_gradient.data_mut().fill(0.0);
@@ -163,12 +139,7 @@ impl Plan<'_> {
             proposal.mixture.backward(mixture_gradient, mixture_back);
             proposal_gradient.scatter_add(mixture_back, &pass.mixture_rows);
         }
-        proposal.trunk.backward(
-            proposal_gradient,
-            &pass.proposal_tape,
-            &mut gradient.proposal,
-            scratch,
-        );
+        proposal.trunk.backward(proposal_gradient, tape, &mut gradient.proposal, scratch);
         if stage > 0 {
             gradient.first.add_transposed_product(&pass.prefix, stage, proposal_gradient);
         }
@@ -192,36 +163,24 @@ impl Plan<'_> {
             context_gradient,
             ..
         } = workspace;
-        let pass = &passes[stage];
+        let (pass, activation) = (&passes[stage], energy.trunk.activation);
         // log p~ = -softplus(o), so d log p~ / d o = -sigmoid(o).
         let outer: Vec<f32> = coefficients
             .iter()
             .zip(&pass.energy_output)
             .map(|(c, &o)| -c.log_p * simd::sigmoid::<false>(o))
             .collect();
-        let output = pass.energy_tape.output();
+        let (tape, output) = (&pass.energy_tape, pass.energy_tape.output());
         energy_gradient.reshape(output.rows(), output.columns());
         let (last_bias, last) = gradient.energy_last.split_last_mut().expect("a bias");
         *last_bias += outer.iter().sum::<f32>();
         for panel in 0..output.num_panels() {
-            let range = panel * LANES..(panel + 1) * LANES;
+            let range = panel * STRIP..(panel + 1) * STRIP;
             let (weights, sums) = (&energy.last[range.clone()], &mut last[range]);
-            let out = energy_gradient.panel_mut(panel);
-            elementwise::outer_derivative(
-                energy.trunk.shape,
-                &outer,
-                weights,
-                output.panel(panel),
-                out,
-                sums,
-            );
+            let (values, out) = (output.panel(panel), energy_gradient.panel_mut(panel));
+            elementwise::outer_derivative(activation, &outer, weights, values, out, sums);
         }
-        energy.trunk.backward_activated(
-            energy_gradient,
-            &pass.energy_tape,
-            &mut gradient.energy,
-            scratch,
-        );
+        energy.trunk.backward_activated(energy_gradient, tape, &mut gradient.energy, scratch);
         gradient.energy_first.add(&pass.energy_input, energy_gradient);
         if pass.sharing.is_empty() {
             energy.first.backward(energy_gradient, context_gradient);
@@ -245,7 +204,7 @@ impl Plan<'_> {
         let pass = &mut workspace.passes[stage];
         let outputs = 3 * config.mixture_components;
         let mut mixture = Mixture::new(config.mixture_components, config.minimum_scale as f32);
-        let mut raw = vec![0.0; outputs.next_multiple_of(LANES)];
+        let mut raw = vec![0.0; outputs.next_multiple_of(STRIP)];
         let mut values: Vec<f32> = Vec::new();
         pass.mixture_rows.clear();
         for (row, coefficient) in coefficients.iter().enumerate().filter(|(_, c)| c.log_q != 0.0) {

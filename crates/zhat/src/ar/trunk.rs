@@ -3,9 +3,10 @@
 //! A block is `h + W_b drop(act(W_a act(h) + b_a)) + b_b`. Each panel of a product is activated, dropped or added while
 //! it is still in the first-level cache; what the backward pass needs is kept in a [`Tape`].
 
+use super::config::Activation;
 use super::dropout::{Dropout, Masks};
-use super::elementwise::{self, Shape};
-use super::panels::{LANES, Panels};
+use super::elementwise;
+use super::panels::{Panels, STRIP, padded, strip};
 use super::products::Start;
 
 /// A linear layer, ready for products in both directions.
@@ -19,7 +20,6 @@ pub struct Layer {
     pub bias: Vec<f32>,
 }
 
-/// The gradient of a layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerGradient {
     /// `[inputs, outputs]`
@@ -35,7 +35,6 @@ impl Layer {
         Self { transposed: weight.transposed(), weight, bias }
     }
 
-    /// A gradient of zeros.
     pub fn zero_gradient(&self) -> LayerGradient {
         LayerGradient {
             weight: Panels::zeros(self.weight.rows(), self.weight.columns()),
@@ -49,17 +48,7 @@ impl Layer {
     /// - `input`: `[rows, >= inputs]`, `out`: `[rows, outputs]`
     pub fn forward(&self, input: &Panels, out: &mut Panels) {
         out.reshape(input.rows(), self.weight.columns());
-        for panel in 0..out.num_panels() {
-            let start = Start::Bias(lane(&self.bias, panel));
-            Panels::multiply_panel(
-                input,
-                &self.weight,
-                self.weight.rows(),
-                panel,
-                start,
-                out.panel_mut(panel),
-            );
-        }
+        out.set_product(input, &self.weight, self.weight.rows(), Some(&self.bias));
     }
 
     /// `out = gradient * weight^T`.
@@ -68,17 +57,7 @@ impl Layer {
     /// - `gradient`: `[rows, outputs]`, `out`: `[rows, inputs]`
     pub fn backward(&self, gradient: &Panels, out: &mut Panels) {
         out.reshape(gradient.rows(), self.transposed.columns());
-        for panel in 0..out.num_panels() {
-            let depth = self.transposed.rows();
-            Panels::multiply_panel(
-                gradient,
-                &self.transposed,
-                depth,
-                panel,
-                Start::Zero,
-                out.panel_mut(panel),
-            );
-        }
+        out.set_product(gradient, &self.transposed, self.transposed.rows(), None);
     }
 }
 
@@ -92,28 +71,16 @@ impl LayerGradient {
 
 /// Adds the column sums of a matrix to `sums`.
 pub fn add_column_sums(values: &Panels, sums: &mut [f32]) {
-    for (panel, sums) in sums.chunks_exact_mut(LANES).enumerate() {
+    for (panel, sums) in sums.chunks_exact_mut(STRIP).enumerate() {
         elementwise::add_column_sums(values.panel(panel), sums);
     }
-}
-
-/// A bias, padded to whole panels with zeros.
-pub fn padded(values: &[f32]) -> Vec<f32> {
-    let mut values = values.to_vec();
-    values.resize(values.len().next_multiple_of(LANES), 0.0);
-    values
-}
-
-/// The 16 values of a padded bias that belong to a panel.
-pub fn lane(values: &[f32], panel: usize) -> &[f32; LANES] {
-    values[panel * LANES..][..LANES].as_array().expect("16 values")
 }
 
 /// Residual blocks of one width.
 #[derive(Debug, Clone)]
 pub struct Trunk {
-    /// The activation.
-    pub shape: Shape,
+    /// Before each layer and after the last block.
+    pub activation: Activation,
     /// The two layers of each block.
     pub blocks: Vec<[Layer; 2]>,
 }
@@ -158,7 +125,7 @@ impl Trunk {
         if self.blocks.is_empty() {
             broadcast(h, rows);
         }
-        activate(self.shape, h, &mut tape.activations[0]);
+        activate(self.activation, h, &mut tape.activations[0]);
         for (index, layers) in self.blocks.iter().enumerate() {
             let (before, after) = tape.activations.split_at_mut(index + 1);
             self.block(
@@ -175,19 +142,16 @@ impl Trunk {
 
     /// The same without a tape to go back on: memory for one block serves all of them.
     pub fn evaluate(&self, h: &mut Panels, tape: &mut Tape) {
-        tape.activations.resize_with(1, Panels::default);
+        tape.activations.resize_with(2, Panels::default);
         tape.hidden.resize_with(1, Panels::default);
-        activate(self.shape, h, &mut tape.activations[0]);
-        let mut output = std::mem::take(&mut tape.activations[0]);
+        activate(self.activation, h, &mut tape.activations[1]);
+        let rows = h.rows();
         for layers in &self.blocks {
-            let rows = h.rows();
-            let input = output;
-            output = Panels::default();
-            std::mem::swap(&mut output, &mut tape.activations[0]);
-            self.block(layers, h, rows, &input, &mut tape.hidden[0], &mut output, &mut None);
-            tape.activations[0] = input;
+            tape.activations.swap(0, 1);
+            let (input, output) = tape.activations.split_at_mut(1);
+            let hidden = &mut tape.hidden[0];
+            self.block(layers, h, rows, &input[0], hidden, &mut output[0], &mut None);
         }
-        tape.activations[0] = output;
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -206,27 +170,27 @@ impl Trunk {
         if let Some(masks) = masks {
             masks.next_layer();
         }
-        let mut shared = [0.0; LANES];
+        let mut shared = [0.0; STRIP];
         for panel in 0..hidden.num_panels() {
-            let start = Start::Bias(lane(&first.bias, panel));
+            let start = Start::Bias(strip(&first.bias, panel));
             let out = hidden.panel_mut(panel);
             if input.rows() == rows {
-                Panels::multiply_panel(input, &first.weight, width, panel, start, out);
+                input.multiply_panel(&first.weight, width, panel, start, out);
             } else {
-                Panels::multiply_panel(input, &first.weight, width, panel, start, &mut shared);
+                input.multiply_panel(&first.weight, width, panel, start, &mut shared);
                 out.as_chunks_mut().0.fill(shared);
             }
             match masks {
-                Some(masks) => masks.activate(self.shape, out),
-                None => elementwise::activate_in_place(self.shape, out),
+                Some(masks) => masks.activate(self.activation, out),
+                None => elementwise::activate_in_place(self.activation, out),
             }
         }
         broadcast(h, rows);
         output.reshape(rows, width);
         for panel in 0..hidden.num_panels() {
-            let start = Start::Add(lane(&second.bias, panel));
-            Panels::multiply_panel(hidden, &second.weight, width, panel, start, h.panel_mut(panel));
-            elementwise::activate(self.shape, h.panel(panel), output.panel_mut(panel));
+            let start = Start::Add(strip(&second.bias, panel));
+            hidden.multiply_panel(&second.weight, width, panel, start, h.panel_mut(panel));
+            elementwise::activate(self.activation, h.panel(panel), output.panel_mut(panel));
         }
     }
 
@@ -242,16 +206,10 @@ impl Trunk {
         blocks: &mut [[LayerGradient; 2]],
         scratch: &mut Scratch,
     ) {
-        let mut unused = [0.0; LANES];
+        let mut unused = [0.0; STRIP];
         for panel in 0..gradient.num_panels() {
-            let activation = tape.output().panel(panel);
-            elementwise::derivative(
-                self.shape,
-                None,
-                activation,
-                gradient.panel_mut(panel),
-                &mut unused,
-            );
+            let (values, out) = (tape.output().panel(panel), gradient.panel_mut(panel));
+            elementwise::derivative(self.activation, None, values, out, &mut unused);
         }
         self.backward_activated(gradient, tape, blocks, scratch);
     }
@@ -266,7 +224,7 @@ impl Trunk {
     ) {
         let scale = tape.dropout.map(Dropout::scale);
         let (rows, width) = (gradient.rows(), gradient.columns());
-        scratch.panel.resize(rows * LANES, 0.0);
+        scratch.panel.resize(rows * STRIP, 0.0);
         for (index, ([first, second], [grad_first, grad_second])) in
             self.blocks.iter().zip(blocks).enumerate().rev()
         {
@@ -276,42 +234,31 @@ impl Trunk {
             inner.reshape(rows, width);
             for panel in 0..inner.num_panels() {
                 let out = inner.panel_mut(panel);
-                Panels::multiply_panel(
-                    gradient,
-                    &second.transposed,
-                    width,
-                    panel,
-                    Start::Zero,
-                    out,
-                );
-                let sums = &mut grad_first.bias[panel * LANES..][..LANES];
-                elementwise::derivative(self.shape, scale, hidden.panel(panel), out, sums);
+                gradient.multiply_panel(&second.transposed, width, panel, Start::Zero, out);
+                let sums = &mut grad_first.bias[panel * STRIP..][..STRIP];
+                elementwise::derivative(self.activation, scale, hidden.panel(panel), out, sums);
             }
             if input.rows() != rows {
                 // All rows share their input, so only the sum over the rows goes on.
                 *inner = summed(inner);
                 *gradient = summed(gradient);
-                scratch.panel.resize(LANES, 0.0);
+                scratch.panel.resize(STRIP, 0.0);
             }
             grad_first.weight.add_transposed_product(input, width, inner);
             for panel in 0..inner.num_panels() {
                 let out = &mut scratch.panel;
-                Panels::multiply_panel(inner, &first.transposed, width, panel, Start::Zero, out);
-                elementwise::add_derivative(
-                    self.shape,
-                    input.panel(panel),
-                    out,
-                    gradient.panel_mut(panel),
-                );
+                inner.multiply_panel(&first.transposed, width, panel, Start::Zero, out);
+                let (values, total) = (input.panel(panel), gradient.panel_mut(panel));
+                elementwise::add_derivative(self.activation, values, out, total);
             }
         }
     }
 }
 
-fn activate(shape: Shape, h: &Panels, out: &mut Panels) {
+fn activate(activation: Activation, h: &Panels, out: &mut Panels) {
     out.reshape(h.rows(), h.columns());
     for panel in 0..h.num_panels() {
-        elementwise::activate(shape, h.panel(panel), out.panel_mut(panel));
+        elementwise::activate(activation, h.panel(panel), out.panel_mut(panel));
     }
 }
 

@@ -1,7 +1,6 @@
 //! Nothing but the products of a training step, to be timed against the step itself.
 
 use super::panels::Panels;
-use super::products::Start;
 
 /// Does the products of a layer of this width on so many rows, `passes` times: forward, backward and transposed. Gives the
 /// number of floating-point operations.
@@ -12,16 +11,7 @@ pub fn products_alone(width: usize, rows: usize, passes: usize) -> f64 {
     let (mut out, mut gradient) = (Panels::zeros(rows, width), Panels::zeros(width, width));
     for _ in 0..passes {
         for _ in 0..2 {
-            for panel in 0..out.num_panels() {
-                Panels::multiply_panel(
-                    &left,
-                    &weight,
-                    width,
-                    panel,
-                    Start::Zero,
-                    out.panel_mut(panel),
-                );
-            }
+            out.set_product(&left, &weight, width, None);
         }
         gradient.add_transposed_product(&left, width, &out);
     }

@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 
 use crate::error::Result;
 use crate::kernel::{Candidates, ConditionalImportance, Contrast, State};
-use crate::model::UnnormalisedModel;
+use crate::model::{UnnormalisedModel, log_sum_exp};
 use crate::proposal::IndependentProposal;
 use crate::rng::Stream;
 
@@ -21,10 +21,8 @@ impl<Q> ImportanceSampling<Q> {
     }
 }
 
-impl<M, Q> Contrast<M> for ImportanceSampling<Q>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: IndependentProposal<M>,
+impl<M: UnnormalisedModel + ?Sized, Q: IndependentProposal<M>> Contrast<M>
+    for ImportanceSampling<Q>
 {
     fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
         let mut candidates = self.0.propose(model, state, rng)?;
@@ -36,8 +34,6 @@ where
     fn value(&self, candidates: &Candidates) -> Option<Tensor<1>> {
         let [_, columns] = candidates.log_p_tilde.dims();
         let log_w = candidates.attached_log_w_tilde().narrow(1, 1, columns - 1);
-        let largest = log_w.clone().detach().max_dim(1);
-        let log_sum = (log_w - largest.clone()).exp().sum_dim(1).log() + largest;
-        Some(log_sum.mean() - ((columns - 1) as f64).ln() - candidates.start().mean())
+        Some(log_sum_exp(log_w).mean() - ((columns - 1) as f64).ln() - candidates.start().mean())
     }
 }

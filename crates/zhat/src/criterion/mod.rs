@@ -7,7 +7,7 @@
 //! ```
 //!
 //! which is written once, in [`surrogate`]. What differs is where the candidates come from and how they are weighed (a
-//! [`Contrast`]), and where its chain starts: from the data ([`FromData`]) or from where it was ([`Persistent`]). The
+//! [`Contrast`](crate::kernel::Contrast)), and where its chain starts: from the data ([`FromData`]) or from where it was ([`Persistent`]). The
 //! names that the literature uses are short compositions of these, in [`Method`].
 
 mod adapted;
@@ -28,8 +28,6 @@ use burn::tensor::{Gradients, Tensor};
 
 use crate::error::Result;
 use crate::host::Place;
-#[allow(unused_imports)] // for the documentation
-use crate::kernel::Contrast;
 use crate::kernel::{Candidates, Terms};
 use crate::rng::Stream;
 use crate::train::{Batch, Parts};

@@ -23,11 +23,7 @@ impl<Q> BinaryNce<Q> {
     }
 }
 
-impl<M, Q> Contrast<M> for BinaryNce<Q>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: IndependentProposal<M>,
-{
+impl<M: UnnormalisedModel + ?Sized, Q: IndependentProposal<M>> Contrast<M> for BinaryNce<Q> {
     fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
         let mut candidates = self.0.propose(model, state, rng)?;
         candidates.weights = candidates.log_w_tilde.classify();

@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 
 use super::{Criterion, Loss, negative_phase};
 use crate::chain::ChainStore;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at_least};
 use crate::host::{Place, to_host};
 use crate::kernel::{Kernel, State};
 use crate::model::UnnormalisedModel;
@@ -22,9 +22,7 @@ pub struct Persistent<K> {
 impl<K> Persistent<K> {
     /// With a number of chains for each slot of a batch: 1 for RNCE, `J` for CNCE with one pair a chain.
     pub fn new(kernel: K, chains_per_slot: usize) -> Result<Self> {
-        if chains_per_slot == 0 {
-            return Err(Error::setting("chains_per_slot", chains_per_slot, "at least 1"));
-        }
+        at_least(1, "chains_per_slot", chains_per_slot)?;
         Ok(Self { kernel, chains: ChainStore::new(chains_per_slot) })
     }
 }

@@ -4,8 +4,8 @@ use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use super::LogZ;
-use crate::error::{Error, Result};
-use crate::host::{Place, to_host};
+use crate::error::{Result, at_least};
+use crate::host::{Place, indices, to_host};
 use crate::kernel::{Kernel, State};
 use crate::model::UnnormalisedModel;
 use crate::proposal::Proposal;
@@ -43,12 +43,8 @@ pub struct AnnealedConfig {
 impl AnnealedConfig {
     /// A number of chains through a number of temperatures.
     pub fn new(num_chains: usize, num_temperatures: usize) -> Result<Self> {
-        if num_chains < 2 {
-            return Err(Error::setting("num_chains", num_chains, "at least 2"));
-        }
-        if num_temperatures == 0 {
-            return Err(Error::setting("num_temperatures", num_temperatures, "at least 1"));
-        }
+        at_least(2, "num_chains", num_chains)?;
+        at_least(1, "num_temperatures", num_temperatures)?;
         Ok(Self { num_chains, num_temperatures })
     }
 
@@ -81,11 +77,14 @@ impl AnnealedConfig {
                 *log_w += step * (p - q);
             }
             if log_w.contains(&f64::NEG_INFINITY) {
-                x = rows_where(&x, |row| log_w[row] > f64::NEG_INFINITY);
+                let alive: Vec<usize> =
+                    (0..log_w.len()).filter(|&row| log_w[row] > f64::NEG_INFINITY).collect();
                 log_w.retain(|log_w| *log_w > f64::NEG_INFINITY);
-                if log_w.is_empty() {
+                if alive.is_empty() {
                     break;
                 }
+                let device = x.device();
+                x = x.select(0, indices(&alive, [alive.len()], &device));
             }
             if temperature < self.num_temperatures {
                 let path = AnnealingPath { model, proposal, beta: step * temperature as f64 };
@@ -95,17 +94,4 @@ impl AnnealedConfig {
         log_w.resize(self.num_chains, f64::NEG_INFINITY);
         Ok(LogZ::from_estimates(&log_w))
     }
-}
-
-/// The rows of a matrix that a predicate on their index keeps.
-fn rows_where(x: &Tensor<2>, keep: impl Fn(usize) -> bool) -> Tensor<2> {
-    let dimension = x.dims()[1];
-    let values: Vec<f64> = to_host(x)
-        .chunks_exact(dimension)
-        .enumerate()
-        .filter(|(row, _)| keep(*row))
-        .flat_map(|(_, values)| values.to_vec())
-        .collect();
-    let rows = values.len() / dimension;
-    Place::of(x).tensor(values, [rows, dimension])
 }

@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::LogZ;
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least};
 use crate::host::{Place, to_host};
 use crate::kernel::{ConditionalImportance, Contrast, State};
 use crate::model::UnnormalisedModel;
@@ -12,21 +12,15 @@ use crate::rng::Stream;
 use crate::weights::{LogWeights, log_mean_exp};
 
 /// `Z_IS = 1/n sum_i p~(x_i) / q(x_i)` (eq. is:z_hat), in tiles so that memory stays bounded.
-pub fn importance_sampling<M, Q>(
+pub fn importance_sampling<M: UnnormalisedModel + ?Sized, Q: Proposal + ?Sized>(
     model: &M,
     proposal: &Q,
     num_samples: usize,
     place: &Place,
     rng: &mut Stream,
-) -> Result<LogZ>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: Proposal + ?Sized,
-{
+) -> Result<LogZ> {
     const TILE: usize = 4096;
-    if num_samples < 2 {
-        return Err(Error::setting("num_samples", num_samples, "at least 2"));
-    }
+    at_least(2, "num_samples", num_samples)?;
     let mut log_w = Vec::with_capacity(num_samples);
     while log_w.len() < num_samples {
         let number = TILE.min(num_samples - log_w.len());
@@ -42,20 +36,14 @@ where
 ///
 /// # Shapes
 /// - `x0`: `[n, d]`, one estimate a row
-pub fn conditional_importance_sampling<M, Q>(
+pub fn conditional_importance_sampling<M: UnnormalisedModel + ?Sized, Q: IndependentProposal<M>>(
     model: &M,
     proposal: Q,
     num_negatives: usize,
     x0: Tensor<2>,
     rng: &mut Stream,
-) -> Result<LogZ>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: IndependentProposal<M>,
-{
-    if x0.dims()[0] < 2 {
-        return Err(Error::setting("rows of x0", x0.dims()[0], "at least 2"));
-    }
+) -> Result<LogZ> {
+    at_least(2, "rows of x0", x0.dims()[0])?;
     let kernel = ConditionalImportance::new(proposal, num_negatives)?;
     let candidates = kernel.propose(model, State::new(x0), rng)?;
     let log_z_hats: Vec<f64> = candidates.log_w_tilde.rows().map(log_mean_exp).collect();

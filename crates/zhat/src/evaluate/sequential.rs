@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::LogZ;
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least};
 use crate::host::Place;
 use crate::model::SequentialModel;
 use crate::proposal::SequentialProposal;
@@ -11,21 +11,15 @@ use crate::rng::Stream;
 use crate::smc::{Smc, SmcConfig};
 
 /// `num_estimates` independent SMC estimates of `Z`, each unbiased.
-pub fn smc<M, Q>(
+pub fn smc<M: SequentialModel + ?Sized, Q: SequentialProposal + ?Sized>(
     config: &SmcConfig,
     model: &M,
     proposal: &Q,
     num_estimates: usize,
     place: &Place,
     rng: &mut Stream,
-) -> Result<LogZ>
-where
-    M: SequentialModel + ?Sized,
-    Q: SequentialProposal + ?Sized,
-{
-    if num_estimates < 2 {
-        return Err(Error::setting("num_estimates", num_estimates, "at least 2"));
-    }
+) -> Result<LogZ> {
+    at_least(2, "num_estimates", num_estimates)?;
     let run = Smc::plain(config, model, proposal, num_estimates, place, rng)?;
     Ok(LogZ {
         effective_sample_size: smallest(&run),
@@ -37,20 +31,14 @@ where
 ///
 /// # Shapes
 /// - `x0`: `[n, d]`
-pub fn conditional_smc<M, Q>(
+pub fn conditional_smc<M: SequentialModel + ?Sized, Q: SequentialProposal + ?Sized>(
     config: &SmcConfig,
     model: &M,
     proposal: &Q,
     x0: Tensor<2>,
     rng: &mut Stream,
-) -> Result<LogZ>
-where
-    M: SequentialModel + ?Sized,
-    Q: SequentialProposal + ?Sized,
-{
-    if x0.dims()[0] < 2 {
-        return Err(Error::setting("rows of x0", x0.dims()[0], "at least 2"));
-    }
+) -> Result<LogZ> {
+    at_least(2, "rows of x0", x0.dims()[0])?;
     let run = Smc::conditional(config, model, proposal, x0, rng)?;
     Ok(LogZ {
         effective_sample_size: smallest(&run),

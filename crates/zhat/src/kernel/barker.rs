@@ -3,8 +3,8 @@
 use burn::tensor::Tensor;
 use burn::tensor::activation::softplus;
 
-use super::{Candidates, Contrast, Kernel, State, check_num_negatives, pairwise};
-use crate::error::Result;
+use super::{Candidates, Contrast, Kernel, State, pairwise};
+use crate::error::{Result, at_least};
 use crate::model::UnnormalisedModel;
 use crate::proposal::ConditionalProposal;
 use crate::rng::Stream;
@@ -22,15 +22,11 @@ pub struct Barker<Q> {
 impl<Q> Barker<Q> {
     /// With a conditional proposal and `J` pairs.
     pub fn new(proposal: Q, num_negatives: usize) -> Result<Self> {
-        Ok(Self { proposal, num_negatives: check_num_negatives(num_negatives)? })
+        Ok(Self { proposal, num_negatives: at_least(1, "num_negatives", num_negatives)? })
     }
 }
 
-impl<M, Q> Contrast<M> for Barker<Q>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: ConditionalProposal<M>,
-{
+impl<M: UnnormalisedModel + ?Sized, Q: ConditionalProposal<M>> Contrast<M> for Barker<Q> {
     fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
         let proposed = self.proposal.propose(model, &state.x, self.num_negatives, rng)?;
         pairwise(model, state, proposed, barker)
@@ -45,18 +41,19 @@ where
     }
 
     fn value_on_host(&self, candidates: &Candidates) -> Option<f64> {
-        // log(1 + e^x) = -log(sigma(-x)), without overflow on either side.
-        let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
-        Some(candidates.log_w_tilde.mean_over_rows(|row| {
-            row[1..].iter().map(|log_w| softplus(log_w - row[0])).sum::<f64>()
-                / self.num_negatives as f64
-        }))
+        // log(1 + e^x) = -log(1 - alpha), one logarithm for a row, unless a move is certain to rounding.
+        let (softplus, pairs) =
+            (|x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p(), self.num_negatives as f64);
+        let rows = candidates.weights.rows().zip(candidates.log_w_tilde.rows());
+        let values = rows.map(|(weights, log_w)| {
+            let stays: f64 = weights[1..].iter().map(|weight| 1.0 - pairs * weight).product();
+            match stays > 1e-12 {
+                true => -stays.ln(),
+                false => log_w[1..].iter().map(|log_w_j| softplus(log_w_j - log_w[0])).sum(),
+            }
+        });
+        Some(values.sum::<f64>() / pairs / candidates.x.dims()[0] as f64)
     }
 }
 
-impl<M, Q> Kernel<M> for Barker<Q>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: ConditionalProposal<M>,
-{
-}
+impl<M: ?Sized, Q> Kernel<M> for Barker<Q> where Self: Contrast<M> {}

@@ -3,8 +3,8 @@
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 
-use super::{Candidates, Contrast, Kernel, State, check_num_negatives, evaluate};
-use crate::error::Result;
+use super::{Candidates, Contrast, Kernel, State, evaluate};
+use crate::error::{Result, at_least};
 use crate::model::UnnormalisedModel;
 use crate::proposal::IndependentProposal;
 use crate::rng::Stream;
@@ -20,14 +20,12 @@ pub struct ConditionalImportance<Q> {
 impl<Q> ConditionalImportance<Q> {
     /// With a proposal that does not depend on the state, and `J` negatives.
     pub fn new(proposal: Q, num_negatives: usize) -> Result<Self> {
-        Ok(Self { proposal, num_negatives: check_num_negatives(num_negatives)? })
+        Ok(Self { proposal, num_negatives: at_least(1, "num_negatives", num_negatives)? })
     }
 }
 
-impl<M, Q> Contrast<M> for ConditionalImportance<Q>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: IndependentProposal<M>,
+impl<M: UnnormalisedModel + ?Sized, Q: IndependentProposal<M>> Contrast<M>
+    for ConditionalImportance<Q>
 {
     fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
         let draws = self.proposal.draw(model, &state.x, self.num_negatives, rng);
@@ -42,13 +40,14 @@ where
     }
 
     fn value_on_host(&self, candidates: &Candidates) -> Option<f64> {
-        Some(candidates.log_w_tilde.mean_over_rows(|row| log_sum_exp(row) - row[0]))
+        // -log w_0, unless the data point has lost all its weight to rounding.
+        let rows = candidates.weights.rows().zip(candidates.log_w_tilde.rows());
+        let values = rows.map(|(weights, log_w)| match weights[0] {
+            0.0 => log_sum_exp(log_w) - log_w[0],
+            weight => -weight.ln(),
+        });
+        Some(values.sum::<f64>() / candidates.x.dims()[0] as f64)
     }
 }
 
-impl<M, Q> Kernel<M> for ConditionalImportance<Q>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: IndependentProposal<M>,
-{
-}
+impl<M: ?Sized, Q> Kernel<M> for ConditionalImportance<Q> where Self: Contrast<M> {}

@@ -3,8 +3,8 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::{Candidates, Contrast, Kernel, State, Terms, check_num_negatives};
-use crate::error::Result;
+use super::{Candidates, Contrast, Kernel, State, Terms};
+use crate::error::{Result, at_least};
 use crate::host::Place;
 use crate::model::SequentialModel;
 use crate::proposal::SequentialProposal;
@@ -34,7 +34,7 @@ pub struct ConditionalSmc<Q> {
 impl<Q> ConditionalSmc<Q> {
     /// With `J` negatives beside the retained particle, and the paper's adaptive resampling.
     pub fn new(proposal: Q, num_negatives: usize) -> Result<Self> {
-        let config = SmcConfig::new(check_num_negatives(num_negatives)? + 1)?;
+        let config = SmcConfig::new(at_least(1, "num_negatives", num_negatives)? + 1)?;
         Ok(Self { proposal, config, gradient: SmcGradient::default() })
     }
 
@@ -52,11 +52,7 @@ impl<Q> ConditionalSmc<Q> {
     }
 }
 
-impl<M, Q> Contrast<M> for ConditionalSmc<Q>
-where
-    M: SequentialModel + ?Sized,
-    Q: SequentialProposal,
-{
+impl<M: SequentialModel + ?Sized, Q: SequentialProposal> Contrast<M> for ConditionalSmc<Q> {
     fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
         let place = Place::of(&state.x);
         let smc = Smc::conditional(&self.config, model, &self.proposal, state.x, rng)?;
@@ -77,12 +73,7 @@ where
     }
 }
 
-impl<M, Q> Kernel<M> for ConditionalSmc<Q>
-where
-    M: SequentialModel + ?Sized,
-    Q: SequentialProposal,
-{
-}
+impl<M: ?Sized, Q> Kernel<M> for ConditionalSmc<Q> where Self: Contrast<M> {}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! The Metropolis-Hastings kernel on pairs: MH-CNCE, and with the right proposal MALA and HMC.
 
-use super::{Candidates, Contrast, Kernel, State, check_num_negatives, pairwise};
-use crate::error::Result;
+use super::{Candidates, Contrast, Kernel, State, pairwise};
+use crate::error::{Result, at_least};
 use crate::model::UnnormalisedModel;
 use crate::proposal::ConditionalProposal;
 use crate::rng::Stream;
@@ -18,24 +18,15 @@ pub struct Metropolis<Q> {
 impl<Q> Metropolis<Q> {
     /// With a conditional proposal and `J` pairs.
     pub fn new(proposal: Q, num_negatives: usize) -> Result<Self> {
-        Ok(Self { proposal, num_negatives: check_num_negatives(num_negatives)? })
+        Ok(Self { proposal, num_negatives: at_least(1, "num_negatives", num_negatives)? })
     }
 }
 
-impl<M, Q> Contrast<M> for Metropolis<Q>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: ConditionalProposal<M>,
-{
+impl<M: UnnormalisedModel + ?Sized, Q: ConditionalProposal<M>> Contrast<M> for Metropolis<Q> {
     fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
         let proposed = self.proposal.propose(model, &state.x, self.num_negatives, rng)?;
         pairwise(model, state, proposed, metropolis)
     }
 }
 
-impl<M, Q> Kernel<M> for Metropolis<Q>
-where
-    M: UnnormalisedModel + ?Sized,
-    Q: ConditionalProposal<M>,
-{
-}
+impl<M: ?Sized, Q> Kernel<M> for Metropolis<Q> where Self: Contrast<M> {}

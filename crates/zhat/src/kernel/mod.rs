@@ -12,10 +12,10 @@ pub use conditional_smc::{ConditionalSmc, SmcGradient};
 pub use metropolis::Metropolis;
 pub use repeat::Repeat;
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::Tensor;
 
-use crate::error::{Error, Result};
-use crate::host::{Place, to_host};
+use crate::error::Result;
+use crate::host::{Place, indices, to_host};
 use crate::model::UnnormalisedModel;
 use crate::proposal::Proposed;
 use crate::rng::Stream;
@@ -168,9 +168,7 @@ impl Candidates {
     pub fn select(&self, rng: &mut Stream) -> State {
         let [rows, _, dimension] = self.x.dims();
         let (chosen, x) = self.draw(rng);
-        let chosen: Vec<i64> = chosen.into_iter().map(|candidate| candidate as i64).collect();
-        let index =
-            Tensor::<2, Int>::from_data(TensorData::new(chosen, [rows, 1]), &self.x.device());
+        let index = indices::<2>(&chosen, [rows, 1], &self.x.device());
         State {
             x: Place::of(&self.x).tensor(x, [rows, dimension]),
             log_p_tilde: Some(self.log_p_tilde.clone().gather(1, index).squeeze_dim(1)),
@@ -243,12 +241,4 @@ pub fn evaluate<M: UnnormalisedModel + ?Sized>(
         }
     };
     (x, log_p_tilde)
-}
-
-/// At least one negative, or an error that says so.
-fn check_num_negatives(num_negatives: usize) -> Result<usize> {
-    if num_negatives == 0 {
-        return Err(Error::setting("num_negatives", num_negatives, "at least 1"));
-    }
-    Ok(num_negatives)
 }

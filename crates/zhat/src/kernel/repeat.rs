@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::{Candidates, Contrast, Kernel, State, Terms};
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least};
 use crate::host::Place;
 use crate::rng::Stream;
 
@@ -18,10 +18,7 @@ pub struct Repeat<K> {
 impl<K> Repeat<K> {
     /// A number of steps of a kernel.
     pub fn new(kernel: K, num_steps: usize) -> Result<Self> {
-        if num_steps == 0 {
-            return Err(Error::setting("num_steps", num_steps, "at least 1"));
-        }
-        Ok(Self { kernel, num_steps })
+        Ok(Self { kernel, num_steps: at_least(1, "num_steps", num_steps)? })
     }
 }
 

@@ -216,11 +216,9 @@ impl FullGaussian {
     /// # Shapes
     /// - output: `[1]`
     pub fn log_z(&self) -> Tensor<1> {
-        let inverse = self.inverse_factor.val();
-        let dimension = inverse.dims()[0];
-        let identity = linalg::identity(&Place::of(&inverse), dimension);
-        let diagonal: Tensor<1> = (inverse * identity).sum_dim(1).squeeze_dim(1);
-        diagonal.abs().log().sum().neg() + 0.5 * LOG_2_PI * dimension as f64
+        let diagonal = self.inverse_factor.val().tril(0).triu(0).sum_dim(1);
+        let dimension = diagonal.dims()[0] as f64;
+        diagonal.abs().log().sum().neg() + 0.5 * LOG_2_PI * dimension
     }
 
     fn unnormalised(&self, x: Tensor<2>) -> Tensor<1> {

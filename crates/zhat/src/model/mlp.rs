@@ -6,8 +6,8 @@ use burn::tensor::activation::silu;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::{UnnormalisedModel, parameter};
-use crate::error::{Error, Result};
+use super::{UnnormalisedModel, linear};
+use crate::error::{Result, at_least};
 use crate::rng::Stream;
 
 /// Shape of an [`MlpEnergy`].
@@ -34,9 +34,7 @@ impl MlpEnergyConfig {
             ("width", self.width),
             ("hidden_layers", self.hidden_layers),
         ] {
-            if value == 0 {
-                return Err(Error::setting(name, value, "at least 1"));
-            }
+            at_least(1, name, value)?;
         }
         let mut inputs = self.dimension;
         let mut layers = Vec::with_capacity(self.hidden_layers + 1);
@@ -65,14 +63,4 @@ impl UnnormalisedModel for MlpEnergy {
         let features = hidden.iter().fold(x, |h, layer| silu(layer.forward(h)));
         (last.forward(features) - confinement).squeeze_dim(1)
     }
-}
-
-/// A linear layer whose weights come from our own stream, never from Burn's global generator.
-fn linear(inputs: usize, outputs: usize, device: &Device, rng: &mut Stream) -> Linear {
-    let bound = 1.0 / (inputs as f64).sqrt();
-    let mut draw =
-        |number: usize| (0..number).map(|_| bound * (2.0 * rng.uniform() - 1.0)).collect();
-    let weight = parameter(draw(inputs * outputs), [inputs, outputs], device);
-    let bias = Some(parameter(draw(outputs), [outputs], device));
-    Linear { weight, bias }
 }

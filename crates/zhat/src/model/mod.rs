@@ -14,9 +14,11 @@ pub use ring::RingModel;
 pub use with_log_z::WithLogZ;
 
 use burn::module::Param;
+use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
 
 use crate::host::Place;
+use crate::rng::Stream;
 
 /// An unnormalised model `p_theta(x) = p~_theta(x) / Z_theta` (eq. unnorm_model).
 ///
@@ -72,6 +74,17 @@ pub(crate) fn parameter<const D: usize>(
 ) -> Param<Tensor<D>> {
     let tensor = Place::new(device).tensor(values, shape);
     Param::from_tensor(if device.is_autodiff() { tensor.autodiff() } else { tensor })
+}
+
+/// A linear layer with weights and bias from `U(-1/sqrt(fan_in), 1/sqrt(fan_in))`, drawn from our own stream, never from
+/// Burn's global generator.
+pub(crate) fn linear(inputs: usize, outputs: usize, device: &Device, rng: &mut Stream) -> Linear {
+    let bound = 1.0 / (inputs as f64).sqrt();
+    let mut draw =
+        |number: usize| (0..number).map(|_| bound * (2.0 * rng.uniform() - 1.0)).collect();
+    let weight = parameter(draw(inputs * outputs), [inputs, outputs], device);
+    let bias = Some(parameter(draw(outputs), [outputs], device));
+    Linear { weight, bias }
 }
 
 /// `log sum_j exp(v_j)` over the columns, with the graph.

@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 
 use super::langevin::host_score;
 use super::{ConditionalProposal, Proposed};
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least, positive};
 use crate::host::{Place, to_host};
 use crate::model::UnnormalisedModel;
 use crate::rng::Stream;
@@ -22,13 +22,8 @@ pub struct Hamiltonian {
 impl Hamiltonian {
     /// Trajectories of a number of leapfrog steps of a given size.
     pub fn new(step_size: f64, num_leapfrog: usize) -> Result<Self> {
-        if !(step_size.is_finite() && step_size > 0.0) {
-            return Err(Error::setting("step_size", step_size, "finite and larger than zero"));
-        }
-        if num_leapfrog == 0 {
-            return Err(Error::setting("num_leapfrog", num_leapfrog, "at least 1"));
-        }
-        Ok(Self { step_size, num_leapfrog })
+        let step_size = positive("step_size", step_size)?;
+        Ok(Self { step_size, num_leapfrog: at_least(1, "num_leapfrog", num_leapfrog)? })
     }
 }
 

@@ -5,9 +5,9 @@ use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Tensor};
 
 use super::Proposal;
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least, positive};
 use crate::host::{Place, to_host};
-use crate::model::{UnnormalisedModel, parameter};
+use crate::model::{UnnormalisedModel, log_sum_exp, parameter};
 use crate::rng::Stream;
 
 /// `q(x) = sum_k pi_k N(x; mu_k, diag(s_k^2))`, with logits of `pi`, means and log-scales as parameters.
@@ -39,18 +39,13 @@ impl Component {
 impl GaussianMixture {
     /// From its components, which must have positive weights and scales.
     pub fn new(components: &[Component], device: &Device) -> Result<Self> {
-        let number = components.len();
-        if number == 0 {
-            return Err(Error::setting("components", 0, "at least 1"));
-        }
+        let number = at_least(1, "components", components.len())?;
         let dimension = components[0].mean.len();
         for Component { weight, mean, std_dev } in components {
             assert!(mean.len() == dimension && std_dev.len() == dimension, "one shape for all");
-            if !(weight.is_finite() && *weight > 0.0) {
-                return Err(Error::setting("component weight", weight, "larger than zero"));
-            }
-            if let Some(bad) = std_dev.iter().find(|s| !(s.is_finite() && **s > 0.0)) {
-                return Err(Error::setting("component std_dev", bad, "larger than zero"));
+            positive("component weight", *weight)?;
+            for std_dev in std_dev {
+                positive("component std_dev", *std_dev)?;
             }
         }
         let logits = components.iter().map(|c| c.weight.ln()).collect();
@@ -88,9 +83,7 @@ impl Proposal for GaussianMixture {
         let log_weights = log_softmax(self.logits.val(), 0).unsqueeze::<2>();
         let constant = 0.5 * dimension as f64 * (2.0 * std::f64::consts::PI).ln();
         let joint = log_weights - log_det - quadratic * 0.5 - constant;
-        // log sum_k exp(joint_k), shifted by the largest.
-        let largest = joint.clone().detach().max_dim(1);
-        ((joint - largest.clone()).exp().sum_dim(1).log() + largest).squeeze_dim(1)
+        log_sum_exp(joint).squeeze_dim(1)
     }
 }
 

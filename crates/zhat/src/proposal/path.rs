@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::{ConditionalProposal, Proposed};
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least};
 use crate::rng::Stream;
 
 /// `num_steps` draws from a conditional proposal, one from the other; only the last is a candidate.
@@ -18,10 +18,7 @@ pub struct Path<Q> {
 impl<Q> Path<Q> {
     /// Paths of a number of steps of a proposal.
     pub fn new(proposal: Q, num_steps: usize) -> Result<Self> {
-        if num_steps == 0 {
-            return Err(Error::setting("num_steps", num_steps, "at least 1"));
-        }
-        Ok(Self { proposal, num_steps })
+        Ok(Self { proposal, num_steps: at_least(1, "num_steps", num_steps)? })
     }
 }
 

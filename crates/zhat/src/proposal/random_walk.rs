@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::{ConditionalProposal, Proposed};
-use crate::error::{Error, Result};
+use crate::error::{Result, positive};
 use crate::host::{Place, to_host};
 use crate::linalg;
 use crate::rng::Stream;
@@ -17,11 +17,7 @@ pub struct RandomWalk {
 impl RandomWalk {
     /// A random walk with a given step size.
     pub fn new(step_size: f64) -> Result<Self> {
-        if step_size.is_finite() && step_size > 0.0 {
-            Ok(Self { step_size })
-        } else {
-            Err(Error::setting("step_size", step_size, "finite and larger than zero"))
-        }
+        Ok(Self { step_size: positive("step_size", step_size)? })
     }
 
     /// With the mean standard deviation of the columns of `data`, as in the paper's ring experiment.

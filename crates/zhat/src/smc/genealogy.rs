@@ -3,7 +3,7 @@
 use crate::kernel::SmcGradient;
 
 /// The particles of many independent systems (rows), stage by stage: how much they weighed and who descends from whom.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Genealogy {
     /// Candidates of a row: its particles, and what stands beside them.
     pub candidates: usize,
@@ -27,11 +27,8 @@ impl Genealogy {
         Self {
             candidates,
             log_z_hat: vec![0.0; rows],
-            effective_sample_size: Vec::new(),
-            largest_weight: Vec::new(),
             log_weights: vec![0.0; rows * candidates],
-            weights: Vec::new(),
-            ancestors: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -12,7 +12,7 @@ pub use run::Smc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at_least};
 
 /// Settings of a particle system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,9 +60,7 @@ impl SmcConfig {
 
     /// Checks the ranges of the settings.
     pub fn validate(&self) -> Result<()> {
-        if self.num_particles == 0 {
-            return Err(Error::setting("num_particles", self.num_particles, "at least 1"));
-        }
+        at_least(1, "num_particles", self.num_particles)?;
         match self.resample_when {
             ResampleWhen::EffectiveSampleSizeBelow(share) if !(0.0..=1.0).contains(&share) => {
                 Err(Error::setting("effective-sample-size-below", share, "between 0 and 1"))

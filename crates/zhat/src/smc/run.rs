@@ -1,10 +1,10 @@
 //! A run of sequential Monte Carlo on a sequential model, with the graph of every factor.
 
-use burn::tensor::{Bool, Int, Tensor, TensorData};
+use burn::tensor::{Bool, Tensor, TensorData};
 
 use super::{Filter, First, Genealogy, Particles, SmcConfig};
 use crate::error::Result;
-use crate::host::{Place, to_host};
+use crate::host::{Place, indices, to_host};
 use crate::kernel::SmcGradient;
 use crate::model::{SequentialModel, log_sum_exp};
 use crate::proposal::SequentialProposal;
@@ -27,18 +27,14 @@ pub struct Smc {
 
 impl Smc {
     /// Plain SMC: `rows` independent systems.
-    pub fn plain<M, Q>(
+    pub fn plain<M: SequentialModel + ?Sized, Q: SequentialProposal + ?Sized>(
         config: &SmcConfig,
         model: &M,
         proposal: &Q,
         rows: usize,
         place: &Place,
         rng: &mut Stream,
-    ) -> Result<Self>
-    where
-        M: SequentialModel + ?Sized,
-        Q: SequentialProposal + ?Sized,
-    {
+    ) -> Result<Self> {
         run(config, model, proposal, rows, None, place, rng)
     }
 
@@ -46,17 +42,13 @@ impl Smc {
     ///
     /// # Shapes
     /// - `x0`: `[n, d]`
-    pub fn conditional<M, Q>(
+    pub fn conditional<M: SequentialModel + ?Sized, Q: SequentialProposal + ?Sized>(
         config: &SmcConfig,
         model: &M,
         proposal: &Q,
         x0: Tensor<2>,
         rng: &mut Stream,
-    ) -> Result<Self>
-    where
-        M: SequentialModel + ?Sized,
-        Q: SequentialProposal + ?Sized,
-    {
+    ) -> Result<Self> {
         let (rows, place) = (x0.dims()[0], Place::of(&x0));
         run(config, model, proposal, rows, Some(to_host(&x0)), &place, rng)
     }
@@ -84,7 +76,7 @@ impl Smc {
     }
 }
 
-fn run<M, Q>(
+fn run<M: SequentialModel + ?Sized, Q: SequentialProposal + ?Sized>(
     config: &SmcConfig,
     model: &M,
     proposal: &Q,
@@ -92,11 +84,7 @@ fn run<M, Q>(
     x0: Option<Vec<f64>>,
     place: &Place,
     rng: &mut Stream,
-) -> Result<Smc>
-where
-    M: SequentialModel + ?Sized,
-    Q: SequentialProposal + ?Sized,
-{
+) -> Result<Smc> {
     let (num_particles, dimension) = (config.num_particles, model.num_stages());
     let first = if x0.is_some() { First::Retained } else { First::Drawn };
     let x = vec![0.0; rows * num_particles * dimension];
@@ -174,9 +162,7 @@ where
 /// `log p~` of the final trajectories: the factors of those they descend from.
 fn of_trajectories(log_factors: &[Tensor<2>], genealogy: &Genealogy) -> Tensor<2> {
     let factors = log_factors.iter().zip(genealogy.lineages()).map(|(factor, lineage)| {
-        let lineage: Vec<i64> = lineage.into_iter().map(|particle| particle as i64).collect();
-        let lineage = TensorData::new(lineage, factor.dims());
-        factor.clone().gather(1, Tensor::<2, Int>::from_data(lineage, &factor.device().inner()))
+        factor.clone().gather(1, indices(&lineage, factor.dims(), &factor.device().inner()))
     });
     factors.reduce(|sum, factor| sum + factor).expect("at least one stage")
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{OptimiserConfig, Schedule};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at_least, positive};
 
 /// How long, how fast and how carefully a model is trained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,28 +91,19 @@ impl TrainingConfig {
     /// Checks the ranges of the settings.
     pub fn validate(&self) -> Result<()> {
         for (name, value) in [
-            ("num-steps", self.num_steps),
-            ("batch-size", self.batch_size as u64),
-            ("validation-every", self.validation_every),
-            ("checkpoint-every", self.checkpoint_every),
+            ("num-steps", self.num_steps as usize),
+            ("batch-size", self.batch_size),
+            ("validation-every", self.validation_every as usize),
+            ("checkpoint-every", self.checkpoint_every as usize),
         ] {
-            if value == 0 {
-                return Err(Error::setting(name, value, "at least 1"));
-            }
+            at_least(1, name, value)?;
         }
         if self.hold > self.num_steps {
             let expected = format!("at most num-steps, {}", self.num_steps);
             return Err(Error::setting("hold", self.hold, expected));
         }
-        let rates = [
-            ("learning-rate", Some(self.learning_rate)),
-            ("max-gradient-norm", self.max_gradient_norm),
-        ];
-        for (name, value) in rates {
-            if let Some(value) = value.filter(|value| !(value.is_finite() && *value > 0.0)) {
-                return Err(Error::setting(name, value, "larger than zero"));
-            }
-        }
+        positive("learning-rate", self.learning_rate)?;
+        self.max_gradient_norm.map(|norm| positive("max-gradient-norm", norm)).transpose()?;
         Ok(())
     }
 }

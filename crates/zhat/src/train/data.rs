@@ -1,9 +1,10 @@
 //! Where training batches come from, and in which order.
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::Tensor;
 
 use super::step::Batch;
 use crate::error::{Error, Result};
+use crate::host::indices;
 use crate::rng::Streams;
 
 /// A source of batches.
@@ -92,14 +93,10 @@ impl Rows {
 impl DataSource for Rows {
     fn batch(&self, step: u64, order: &mut Order) -> Batch {
         let rows = order.rows(step, self.x.dims()[0]);
-        let index: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-        let index = TensorData::new(index, [rows.len()]);
+        let weights_of = |weights: &Vec<f64>| rows.iter().map(|&row| weights[row]).collect();
         Batch {
-            x: self.x.clone().select(0, Tensor::<1, Int>::from_data(index, &self.x.device())),
-            weights: self
-                .weights
-                .as_ref()
-                .map(|weights| rows.iter().map(|&row| weights[row]).collect()),
+            x: self.x.clone().select(0, indices(rows, [rows.len()], &self.x.device())),
+            weights: self.weights.as_ref().map(weights_of),
         }
     }
 }

@@ -20,7 +20,7 @@ const MAGIC: &[u8] = b"zhat-state 2\n";
 pub struct Parts(VecDeque<Vec<u8>>);
 
 /// What a trainer knows beside parameters and moments.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// Steps taken.
     pub step: u64,

@@ -24,13 +24,8 @@ impl Batch {
     /// What each row counts, of a whole of about 1.
     pub fn shares(&self) -> Vec<f64> {
         let rows = self.x.dims()[0];
-        let equal = || vec![1.0; rows];
-        self.weights
-            .clone()
-            .unwrap_or_else(equal)
-            .iter()
-            .map(|weight| weight / rows as f64)
-            .collect()
+        let weight = |row: usize| self.weights.as_ref().map_or(1.0, |weights| weights[row]);
+        (0..rows).map(|row| weight(row) / rows as f64).collect()
     }
 }
 

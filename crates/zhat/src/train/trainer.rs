@@ -92,15 +92,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         Ok(Self {
             optimiser: config.optimiser.init(),
             order: Order::new(config.batch_size, streams),
-            progress: Progress {
-                step: 0,
-                rate_factor: 1.0,
-                rollbacks: 0,
-                guard: Guard::default(),
-                warming_up: false,
-                best: None,
-                validations_since_best: 0,
-            },
+            progress: Progress { rate_factor: 1.0, ..Progress::default() },
             validation: None,
             best: None,
             last: None,

@@ -9,7 +9,7 @@ use crate::ar::simd::{dispatch, multiply_add};
 /// Points in a panel: four vector registers of partial sums.
 pub(super) const WIDTH: usize = 32;
 /// Values compared at a time.
-const LANES: usize = 8;
+const ABREAST: usize = 8;
 
 /// Features summed in one go. Rounding grows with the longest sum, so there are two levels of them: a cost of `d` features
 /// is within `(19 + d / 16) 2^-24` of its value, relatively.
@@ -39,9 +39,9 @@ impl Costs {
         let mut panels = vec![0.0; number.div_ceil(WIDTH) * WIDTH * dimension];
         for (panel, points) in panels.chunks_mut(WIDTH * dimension).zip(y.chunks(WIDTH * dimension))
         {
-            for (lane, point) in points.chunks(dimension).enumerate() {
+            for (at, point) in points.chunks(dimension).enumerate() {
                 for (feature, value) in point.iter().enumerate() {
-                    panel[feature * WIDTH + lane] = value * scale;
+                    panel[feature * WIDTH + at] = value * scale;
                 }
             }
         }
@@ -91,89 +91,65 @@ impl Costs {
 
 dispatch! {
     /// Costs of a row to the points of all panels.
-    pub fn scan_row = scan_row_body(
-        point: &[f32],
-        panels: &[f32],
-        prices: &[f64],
-        costs: &mut [f32],
-        minima: &mut [f64],
-    )
-}
-
-#[inline(always)]
-fn scan_row_body<const FMA: bool>(
-    point: &[f32],
-    panels: &[f32],
-    prices: &[f64],
-    costs: &mut [f32],
-    minima: &mut [f64],
-) {
-    let panels = panels.chunks_exact(WIDTH * point.len()).zip(prices.as_chunks::<WIDTH>().0);
-    let outputs = costs.chunks_exact_mut(WIDTH).zip(minima);
-    for ((panel, prices), (costs, minimum)) in panels.zip(outputs) {
-        let mut total = [0.0; WIDTH];
-        for (point, panel) in point.chunks(RUN).zip(panel.chunks(RUN * WIDTH)) {
-            let mut sum = [0.0; WIDTH];
-            for (&value, others) in point.iter().zip(panel.chunks_exact(WIDTH)) {
-                for (sum, other) in sum.iter_mut().zip(others) {
-                    let difference = value - other;
-                    *sum = multiply_add::<FMA>(difference, difference, *sum);
+    pub fn scan_row<const FMA: bool>(
+        point: &[f32], panels: &[f32], prices: &[f64], costs: &mut [f32], minima: &mut [f64],
+    ) {
+        let panels = panels.chunks_exact(WIDTH * point.len()).zip(prices.as_chunks::<WIDTH>().0);
+        let outputs = costs.chunks_exact_mut(WIDTH).zip(minima);
+        for ((panel, prices), (costs, minimum)) in panels.zip(outputs) {
+            let mut total = [0.0; WIDTH];
+            for (point, panel) in point.chunks(RUN).zip(panel.chunks(RUN * WIDTH)) {
+                let mut sum = [0.0; WIDTH];
+                for (&value, others) in point.iter().zip(panel.chunks_exact(WIDTH)) {
+                    for (sum, other) in sum.iter_mut().zip(others) {
+                        let difference = value - other;
+                        *sum = multiply_add::<FMA>(difference, difference, *sum);
+                    }
                 }
+                total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
             }
-            total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
+            costs.copy_from_slice(&total);
+            *minimum = smallest(&total, prices);
         }
-        costs.copy_from_slice(&total);
-        *minimum = smallest(&total, prices);
     }
 }
 
 dispatch! {
     /// The smallest `cost + price` of a row.
-    pub fn lowest_of_row = lowest_of_row_body(
-        point: &[f32],
-        panels: &[f32],
-        prices: &[f64],
-        lowest: &mut f64,
-    )
-}
-
-#[inline(always)]
-fn lowest_of_row_body<const _FMA: bool>(
-    point: &[f32],
-    panels: &[f32],
-    prices: &[f64],
-    lowest: &mut f64,
-) {
-    *lowest = f64::INFINITY;
-    for (panel, prices) in
-        panels.chunks_exact(WIDTH * point.len()).zip(prices.as_chunks::<WIDTH>().0)
-    {
-        let mut total = [0.0; WIDTH];
-        for (&value, others) in point.iter().zip(panel.chunks_exact(WIDTH)) {
-            for (total, &other) in total.iter_mut().zip(others) {
-                let difference = f64::from(value) - f64::from(other);
-                *total += difference * difference;
+    pub fn lowest_of_row<const _FMA: bool>(
+        point: &[f32], panels: &[f32], prices: &[f64], lowest: &mut f64,
+    ) {
+        *lowest = f64::INFINITY;
+        for (panel, prices) in
+            panels.chunks_exact(WIDTH * point.len()).zip(prices.as_chunks::<WIDTH>().0)
+        {
+            let mut total = [0.0; WIDTH];
+            for (&value, others) in point.iter().zip(panel.chunks_exact(WIDTH)) {
+                for (total, &other) in total.iter_mut().zip(others) {
+                    let difference = f64::from(value) - f64::from(other);
+                    *total += difference * difference;
+                }
             }
+            *lowest = lowest.min(smallest(&total, prices));
         }
-        *lowest = lowest.min(smallest(&total, prices));
     }
 }
 
 /// The smallest `cost + price` of a panel.
 #[inline(always)]
 fn smallest<T: Copy + Into<f64>>(costs: &[T; WIDTH], prices: &[f64; WIDTH]) -> f64 {
-    let mut lanes = [f64::INFINITY; LANES];
-    for start in (0..WIDTH).step_by(LANES) {
-        for lane in 0..LANES {
-            let paid = costs[start + lane].into() + prices[start + lane];
-            lanes[lane] = if paid < lanes[lane] { paid } else { lanes[lane] };
+    let mut least = [f64::INFINITY; ABREAST];
+    for start in (0..WIDTH).step_by(ABREAST) {
+        for at in 0..ABREAST {
+            let paid = costs[start + at].into() + prices[start + at];
+            least[at] = if paid < least[at] { paid } else { least[at] };
         }
     }
     for half in [4, 2, 1] {
-        for lane in 0..half {
-            let other = lanes[lane + half];
-            lanes[lane] = if other < lanes[lane] { other } else { lanes[lane] };
+        for at in 0..half {
+            let other = least[at + half];
+            least[at] = if other < least[at] { other } else { least[at] };
         }
     }
-    lanes[0]
+    least[0]
 }

@@ -8,7 +8,7 @@ pub use sliced::sliced_wasserstein;
 
 use costs::Costs;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at_least};
 
 /// The cheapest way to move one set of points onto another, with a proof.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,9 +73,7 @@ pub fn match_points(
 
 /// The number of points, all of whose features are finite.
 fn check(name: &'static str, points: &[f32], dimension: usize) -> Result<usize> {
-    if dimension == 0 {
-        return Err(Error::setting("dimension", 0, "at least 1"));
-    }
+    at_least(1, "dimension", dimension)?;
     assert!(points.len().is_multiple_of(dimension), "whole points of {dimension} features");
     if points.is_empty() {
         return Err(Error::setting(name, "empty", "at least one point"));

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::check;
-use crate::error::{Error, Result};
+use crate::error::{Result, at_least};
 use crate::rng::Stream;
 
 /// The sliced 2-Wasserstein distance: `sqrt(mean_k W_2^2(x . theta_k, y . theta_k))` over unit vectors `theta_k` drawn
@@ -24,9 +24,7 @@ pub fn sliced_wasserstein(
 ) -> Result<f64> {
     check("x", x, dimension)?;
     check("y", y, dimension)?;
-    if projections == 0 {
-        return Err(Error::setting("projections", 0, "at least 1"));
-    }
+    at_least(1, "projections", projections)?;
     let directions = rng.normals(projections * dimension);
     let squares: Vec<f64> = directions
         .par_chunks(dimension)
