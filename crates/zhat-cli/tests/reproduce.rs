@@ -128,13 +128,12 @@ fn results_differ_between_thread_counts_only_in_time_and_threads() {
 #[test]
 fn bad_input_exits_with_2_and_one_line_that_says_what_to_do() {
     let out = directory("bad");
-    let refused: [(&[&str], &str); 8] = [
+    let refused: [(&[&str], &str); 7] = [
         (&["proposals", "--runs", "0"], "at least 1"),
         (&["proposals", "--steps", "0"], "at least 1"),
         (&["proposals", "--mcmc-steps", "0"], "at least 1"),
         (&["proposals", "--arms", "data,nonsense"], "one of data, model, adaptive"),
         (&["ring", "--runs", "0"], "at least 1"),
-        (&["ring", "--threads", "0"], "at least 1"),
         (&["ring", "--samples", "1"], "at least 2"),
         (&["ring", "--arms", "rnce"], "one of cnce, mh-cnce"),
     ];
