@@ -1,10 +1,19 @@
-//! A progress bar beside work that is watched.
+//! Progress bars, beside work that is watched or that tells what it does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use zhat::watch::Watch;
+use zhat_table::fit::Event;
+
+/// A bar that looks like `template`, or one that is not seen.
+pub fn bar(quiet: bool, total: u64, template: &str) -> anyhow::Result<ProgressBar> {
+    Ok(match quiet {
+        true => ProgressBar::hidden(),
+        false => ProgressBar::new(total).with_style(ProgressStyle::with_template(template)?),
+    })
+}
 
 /// Does the work while a bar follows it. Without a total the bar only counts.
 pub fn watched<T>(
@@ -15,13 +24,11 @@ pub fn watched<T>(
     work: impl FnOnce() -> T,
 ) -> anyhow::Result<T> {
     watch.begin(total.unwrap_or(0));
-    let bar = match (quiet, total) {
-        (true, _) => ProgressBar::hidden(),
-        (false, Some(total)) => ProgressBar::new(total)
-            .with_style(ProgressStyle::with_template("{msg} {bar:24} {percent} %, {eta} left")?),
-        (false, None) => ProgressBar::no_length()
-            .with_style(ProgressStyle::with_template("{msg} {human_pos} cells, {per_sec}")?),
+    let template = match total {
+        Some(_) => "{msg} {bar:24} {percent} %, {eta} left",
+        None => "{msg} {human_pos} cells, {per_sec}",
     };
+    let bar = bar(quiet, total.unwrap_or(0), template)?;
     bar.set_message(label);
     let result = follow(&bar, watch, work);
     bar.finish_and_clear();
@@ -43,4 +50,52 @@ pub fn follow<T>(bar: &ProgressBar, watch: &Watch, work: impl FnOnce() -> T) -> 
         follower.thread().unpark();
         result
     })
+}
+
+/// A bar for the fit that is under way, one after another where there are several.
+pub struct FitBar {
+    pub bar: ProgressBar,
+    name: Option<String>,
+    validation: String,
+    /// Rows in a step, where rows per second are shown.
+    batch: Option<usize>,
+}
+
+impl FitBar {
+    pub fn new(quiet: bool, batch: Option<usize>) -> anyhow::Result<Self> {
+        let bar = bar(quiet, 1, "{prefix}{bar:24} {pos}/{len} {msg}, {eta} left")?;
+        Ok(Self { bar, name: None, validation: String::new(), batch })
+    }
+
+    /// Shows what the fit of this name tells; the only one needs none.
+    pub fn on(&mut self, name: &str, event: &Event) {
+        let bar = &self.bar;
+        let with = |after: &str| if name.is_empty() { "".into() } else { format!("{name}{after}") };
+        match event {
+            Event::Step { step, steps, report } => {
+                bar.set_length(*steps);
+                bar.set_position(*step);
+                if self.name.as_deref() != Some(name) {
+                    self.name = Some(name.into());
+                    self.validation.clear();
+                    bar.set_prefix(with(" "));
+                    bar.reset_eta();
+                }
+                let mut text = format!("loss {:.3}{}", report.loss, self.validation);
+                if let Some(size) = report.effective_sample_size {
+                    text += &format!(", ESS {size:.1}");
+                }
+                if let Some(batch) = self.batch {
+                    text += &format!(", {:.0} rows/s", batch as f64 * bar.per_sec());
+                }
+                bar.set_message(text);
+            }
+            Event::Validation { log_likelihood, best, .. } => {
+                let mark = if *best { "*" } else { "" };
+                self.validation = format!(", validation {log_likelihood:.3}{mark}");
+            }
+            Event::Warning(text) => bar.suspend(|| eprintln!("warning: {}{text}", with(": "))),
+            Event::Evaluating => bar.set_message("evaluating"),
+        }
+    }
 }

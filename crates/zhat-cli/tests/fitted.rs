@@ -222,7 +222,8 @@ fn bad_input_is_named_and_leaves_no_file() {
         fs::copy(root().join(run()).join(file), newer.join(file)).unwrap();
     }
     let card = fs::read_to_string(newer.join("model.json")).unwrap();
-    fs::write(newer.join("model.json"), card.replace("\"format\": 2", "\"format\": 99")).unwrap();
+    let format = format!("\"format\": {}", zhat_table::run::FORMAT);
+    fs::write(newer.join("model.json"), card.replace(&format, "\"format\": 99")).unwrap();
     let cases: &[(&[&str], &str)] = &[
         (&["score", "nowhere", other], "not a run"),
         (&["score", "unfinished", other], "fit --resume"),

@@ -69,14 +69,13 @@ struct Report {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let preset = arguments.preset.config("");
     let mut config = preset.shape(arguments.preset.features());
-    if let Some(dropout) = arguments.dropout {
-        config.dropout = dropout;
-    }
+    config.dropout = arguments.dropout.unwrap_or(config.dropout);
     let mut settings = ArStepConfig::new(arguments.criterion);
     settings.num_negatives = arguments.negatives as usize;
     let batch = arguments.batch.map_or(preset.training.batch_size, |batch| batch as usize);
-    let measure = if arguments.evaluation { measure_scores } else { measure_steps };
-    let report = measure(&config, &settings, batch, arguments.threads, arguments.steps as usize)?;
+    let (threads, steps) = (arguments.threads, arguments.steps as usize);
+    let bench = Bench { config, settings, batch, threads, steps };
+    let report = if arguments.evaluation { bench.scores()? } else { bench.training()? };
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -85,82 +84,61 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Trains on random data.
-fn measure_steps(
-    config: &ArEbmConfig,
-    settings: &ArStepConfig,
+/// What is measured.
+struct Bench {
+    config: ArEbmConfig,
+    settings: ArStepConfig,
     batch: usize,
     threads: usize,
     steps: usize,
-) -> anyhow::Result<Report> {
-    let streams = Streams::new(0);
-    let model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
-    let x = random_rows(batch * config.features, &streams);
-    let x = TensorData::new(x, [batch, config.features]);
-    let batch_of_rows: Batch = Tensor::<2>::from_data(x, &Device::flex()).into();
-    let step = ArStep::new(settings, threads)?;
-    let threads = step.num_threads();
-    let training =
-        TrainingConfig::new(steps as u64 + 2, 5e-4).with_optimiser(OptimiserConfig::Adam);
-    let mut trainer = Trainer::new(model, step, training, streams)?;
-    let work = Work {
-        flops: step_flops(config, settings, batch),
-        rows: batch * settings.candidates() * config.features,
-        batch,
-    };
-    work.measure(config, settings, threads, steps, || {
-        Ok(trainer.train_step(&batch_of_rows)?.0.loss)
-    })
 }
 
-/// Scores random rows.
-fn measure_scores(
-    config: &ArEbmConfig,
-    settings: &ArStepConfig,
-    batch: usize,
-    threads: usize,
-    steps: usize,
-) -> anyhow::Result<Report> {
-    let streams = Streams::new(0);
-    let model = config.init(&Device::flex(), &mut streams.stream("init", 0, 0))?;
-    let rows = batch * settings.candidates();
-    let x = random_rows(rows * config.features, &streams);
-    let evaluator = Evaluator::new(&model, threads)?;
-    let work = Work { flops: score_flops(config, rows), rows: rows * config.features, batch: rows };
-    work.measure(config, settings, evaluator.num_threads(), steps, || {
-        let scores = evaluator.score(&x);
-        Ok(-scores.log_p_tilde.iter().sum::<f64>() / rows as f64)
-    })
-}
+impl Bench {
+    /// Trains on random data.
+    fn training(&self) -> anyhow::Result<Report> {
+        let Self { config, settings, batch, .. } = self;
+        let streams = Streams::new(0);
+        let model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
+        let x = TensorData::new(self.random_rows(*batch, &streams), [*batch, config.features]);
+        let rows: Batch = Tensor::<2>::from_data(x, &Device::flex()).into();
+        let step = ArStep::new(settings, self.threads)?;
+        let threads = step.num_threads();
+        let training = TrainingConfig::new(self.steps as u64 + 2, 5e-4);
+        let training = training.with_optimiser(OptimiserConfig::Adam);
+        let mut trainer = Trainer::new(model, step, training, streams)?;
+        let flops = step_flops(config, settings, *batch);
+        self.measure(*batch, flops, threads, || Ok(trainer.train_step(&rows)?.0.loss))
+    }
 
-fn random_rows(number: usize, streams: &Streams) -> Vec<f32> {
-    let mut rng = streams.stream("bench-data", 0, 0);
-    (0..number).map(|_| rng.normal() as f32).collect()
-}
+    /// Scores random rows.
+    fn scores(&self) -> anyhow::Result<Report> {
+        let streams = Streams::new(0);
+        let model = self.config.init(&Device::flex(), &mut streams.stream("init", 0, 0))?;
+        let rows = self.batch * self.settings.candidates();
+        let x = self.random_rows(rows, &streams);
+        let evaluator = Evaluator::new(&model, self.threads)?;
+        self.measure(rows, score_flops(&self.config, rows), evaluator.num_threads(), || {
+            let scores = evaluator.score(&x);
+            Ok(-scores.log_p_tilde.iter().sum::<f64>() / rows as f64)
+        })
+    }
 
-/// What is timed, and how much of it there is.
-struct Work {
-    /// Operations of the networks' products.
-    flops: f64,
-    /// Network rows.
-    rows: usize,
-    /// Observations.
-    batch: usize,
-}
+    fn random_rows(&self, rows: usize, streams: &Streams) -> Vec<f32> {
+        let mut rng = streams.stream("bench-data", 0, 0);
+        (0..rows * self.config.features).map(|_| rng.normal() as f32).collect()
+    }
 
-impl Work {
-    /// Times a piece of work, and measures the peak before and after.
+    /// Times a piece of work on `batch` rows with so many operations, and measures the peak before and after.
     fn measure(
         &self,
-        config: &ArEbmConfig,
-        settings: &ArStepConfig,
+        batch: usize,
+        flops: f64,
         threads: usize,
-        steps: usize,
         mut once: impl FnMut() -> anyhow::Result<f64>,
     ) -> anyhow::Result<Report> {
-        let peak_before = peak_gflops(config, settings, threads)?;
-        let (mut seconds, mut loss) = (Vec::with_capacity(steps), 0.0);
-        for index in 0..steps + 2 {
+        let peak_before = self.peak_gflops(threads);
+        let (mut seconds, mut loss) = (Vec::with_capacity(self.steps), 0.0);
+        for index in 0..self.steps + 2 {
             let start = Instant::now();
             loss = once()?;
             if index >= 2 {
@@ -168,40 +146,37 @@ impl Work {
             }
         }
         let peak_memory_mb = peak_memory_mb();
-        let gemm_peak_gflops = peak_before.max(peak_gflops(config, settings, threads)?);
+        let gemm_peak_gflops = peak_before.max(self.peak_gflops(threads));
         seconds.sort_by(f64::total_cmp);
         let median_seconds = seconds[seconds.len() / 2];
-        let gflops = self.flops / median_seconds / 1e9;
+        let gflops = flops / median_seconds / 1e9;
+        let features = self.config.features;
+        let rows = self.batch * self.settings.candidates() * features;
         Ok(Report {
             median_seconds,
             best_seconds: seconds[0],
             peak_memory_mb,
-            rows_per_second: self.rows as f64 / median_seconds,
+            rows_per_second: rows as f64 / median_seconds,
             gflops,
             gemm_peak_gflops,
             gemm_share: gflops / gemm_peak_gflops,
-            features: config.features,
-            batch: self.batch,
+            features,
+            batch,
             threads,
             loss,
         })
     }
-}
 
-/// The best rate of the step's products alone, over several rounds, with all threads at work.
-fn peak_gflops(
-    config: &ArEbmConfig,
-    settings: &ArStepConfig,
-    threads: usize,
-) -> anyhow::Result<f64> {
-    let rows = settings.tile_observations() * settings.candidates();
-    let widths: Vec<(usize, usize)> =
-        step_networks(config, settings).iter().map(|size| (size.width, size.blocks)).collect();
-    let all = |products: fn(usize, usize, usize) -> f64| -> f64 {
-        widths.iter().map(|&(width, blocks)| products(width, rows, 24 * blocks)).sum()
-    };
-    let (own, other) = (|| all(products_alone), || all(gemm_products));
-    Ok((0..6).map(|_| rate(threads, &own).max(rate(threads, &other))).fold(0.0, f64::max))
+    /// The best rate of the step's products alone, over several rounds, with all threads at work.
+    fn peak_gflops(&self, threads: usize) -> f64 {
+        let rows = self.settings.tile_observations() * self.settings.candidates();
+        let networks = step_networks(&self.config, &self.settings);
+        let all = |products: fn(usize, usize, usize) -> f64| -> f64 {
+            networks.iter().map(|size| products(size.width, rows, 24 * size.blocks)).sum()
+        };
+        let (own, other) = (|| all(products_alone), || all(gemm_products));
+        (0..6).map(|_| rate(threads, &own).max(rate(threads, &other))).fold(0.0, f64::max)
+    }
 }
 
 /// GFLOP/s of a piece of work on every thread at once.
@@ -219,61 +194,46 @@ fn gemm_products(width: usize, rows: usize, passes: usize) -> f64 {
     let x = vec![0.1f32; rows * width];
     let weight = vec![0.1f32; width * width];
     let (mut out, mut gradient) = (vec![0.0f32; rows * width], vec![0.0f32; width * width]);
-    let stride = width as isize;
     for _ in 0..passes {
         for _ in 0..2 {
-            // SAFETY: all matrices are dense, row-major and of the sizes given.
-            unsafe {
-                gemm::gemm(
-                    rows,
-                    width,
-                    width,
-                    out.as_mut_ptr(),
-                    1,
-                    stride,
-                    false,
-                    x.as_ptr(),
-                    1,
-                    stride,
-                    weight.as_ptr(),
-                    1,
-                    stride,
-                    0.0,
-                    1.0,
-                    false,
-                    false,
-                    false,
-                    gemm::Parallelism::None,
-                );
-            }
+            gemm_product(&mut out, (&x, false), &weight, width);
         }
-        // SAFETY: as above; the left matrix is read transposed.
-        unsafe {
-            gemm::gemm(
-                width,
-                width,
-                rows,
-                gradient.as_mut_ptr(),
-                1,
-                stride,
-                true,
-                x.as_ptr(),
-                stride,
-                1,
-                out.as_ptr(),
-                1,
-                stride,
-                1.0,
-                1.0,
-                false,
-                false,
-                false,
-                gemm::Parallelism::None,
-            );
-        }
+        gemm_product(&mut gradient, (&x, true), &out, width);
     }
     std::hint::black_box((&out, &gradient));
     6.0 * (passes * rows * width * width) as f64
+}
+
+/// A product of dense, row-major matrices that are all `width` wide. If the left one is read transposed, it is added to `out`.
+fn gemm_product(out: &mut [f32], (x, transposed): (&[f32], bool), y: &[f32], width: usize) {
+    let (rows, inner) = (out.len() / width, y.len() / width);
+    assert!(x.len() == rows * inner && out.len() == rows * width && y.len() == inner * width);
+    let stride = width as isize;
+    let (x_column, x_row) = if transposed { (stride, 1) } else { (1, stride) };
+    // SAFETY: the matrices have the sizes and strides given.
+    unsafe {
+        gemm::gemm(
+            rows,
+            width,
+            inner,
+            out.as_mut_ptr(),
+            1,
+            stride,
+            transposed,
+            x.as_ptr(),
+            x_column,
+            x_row,
+            y.as_ptr(),
+            1,
+            stride,
+            f32::from(transposed),
+            1.0,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
 }
 
 fn table(report: &Report) -> Table {

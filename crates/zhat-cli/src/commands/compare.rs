@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use zhat::criterion::Method;
 use zhat_table::compare::{Budget, CompareOptions, compare};
 use zhat_table::fit::Event;
 
 use super::config_options::ConfigOptions;
+use super::show_options::ShowOptions;
 use crate::exit::Outcome;
 use crate::interrupt;
+use crate::progress::FitBar;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -33,12 +34,8 @@ pub struct Arguments {
     /// Go on with the comparison in --out
     #[arg(long)]
     resume: bool,
-    /// Print one JSON document instead of a table
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    show: ShowOptions,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -55,45 +52,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         resume: arguments.resume,
     };
     let watch = interrupt::watch()?;
-    let bar = match arguments.quiet {
-        true => ProgressBar::hidden(),
-        false => ProgressBar::new(0).with_style(ProgressStyle::with_template(
-            "{prefix:12} {bar:24} {pos}/{len} {msg}, {eta} left",
-        )?),
-    };
-    let mut validation = String::new();
-    let mut observer = |name: &str, event: &Event| match event {
-        Event::Step { step, steps, report } => {
-            if bar.prefix() != name {
-                bar.set_prefix(name.to_owned());
-                bar.reset();
-                validation.clear();
-            }
-            bar.set_length(*steps);
-            bar.set_position(*step);
-            bar.set_message(format!("loss {:.3}{validation}", report.loss));
-        }
-        Event::Validation { log_likelihood, .. } => {
-            validation = format!(", validation {log_likelihood:.3}");
-        }
-        Event::Warning(text) => bar.suspend(|| eprintln!("warning: {text}")),
-        Event::Evaluating => bar.set_message("evaluating"),
-    };
+    let mut bar = FitBar::new(arguments.show.quiet, None)?;
+    let mut observer = |name: &str, event: &Event| bar.on(name, event);
     let comparison = compare(&config, &options, &arguments.out, &watch, &mut observer);
-    bar.finish_and_clear();
+    bar.bar.finish_and_clear();
     let Some(comparison) = comparison? else {
         let out = arguments.out.display();
         eprintln!("stopped; go on with the same command and --resume (--out {out})");
         return Ok(Outcome::Failed);
     };
-    if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&comparison)?);
-    } else {
+    arguments.show.print(&comparison, || {
         print!("{}", comparison.table());
         if let Some(truth) = comparison.truth {
             println!("\nThe truth has {truth:.4}.");
         }
         println!("\n{}", arguments.out.join("report.html").display());
-    }
+    })?;
     Ok(Outcome::Done)
 }

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use zhat_report::{Align, Table};
 use zhat_table::TableError;
 use zhat_table::data::benchmark::{self, Benchmark, PreparedSet, Progress, Sizes};
 use zhat_table::data::builtin;
 
+use super::show_options::ShowOptions;
 use crate::exit::Outcome;
 use crate::interrupt;
+use crate::progress::bar;
 
 #[derive(clap::Subcommand)]
 pub enum Action {
@@ -36,12 +37,8 @@ pub struct Prepare {
     /// Seed of the noise and of the order
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Print meta.json instead of a table
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    show: ShowOptions,
 }
 
 pub fn run(action: &Action) -> anyhow::Result<Outcome> {
@@ -76,12 +73,8 @@ fn prepare(arguments: &Prepare) -> anyhow::Result<Outcome> {
     let out = arguments.out.clone().unwrap_or_else(default);
     let sizes = if arguments.any_size { Sizes::Any } else { Sizes::AsInThePaper };
     let stop = interrupt::watch()?;
-    let bar = match arguments.quiet {
-        true => ProgressBar::hidden(),
-        false => ProgressBar::new(1).with_style(ProgressStyle::with_template(
-            "{msg} {bar:24} {bytes}/{total_bytes}, {eta} left",
-        )?),
-    };
+    let template = "{msg} {bar:24} {bytes}/{total_bytes}, {eta} left";
+    let bar = bar(arguments.show.quiet, 1, template)?;
     let mut watch = |progress: &Progress| {
         bar.set_length(progress.length);
         bar.set_position(progress.read);
@@ -94,12 +87,8 @@ fn prepare(arguments: &Prepare) -> anyhow::Result<Outcome> {
         benchmark::prepare(set, &arguments.source, &out, sizes, arguments.seed, &mut watch);
     bar.finish_and_clear();
     let prepared = prepared.map_err(TableError::Data)?;
-    if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&prepared.meta)?);
-    } else {
-        print!("{}", table(&prepared));
-        println!("\n{}", out.display());
-    }
+    let shown = || print!("{}\n{}\n", table(&prepared), out.display());
+    arguments.show.print(&prepared.meta, shown)?;
     for difference in &prepared.meta.differences {
         eprintln!("warning: not the paper's {set}: {difference}");
     }

@@ -2,19 +2,19 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use zhat::criterion::Method;
-use zhat::watch::Watch;
 use zhat_report::{Align, Table};
-use zhat_table::fit::{Event, FitConfig, FitReport, Session};
+use zhat_table::fit::{FitConfig, FitReport, Session};
 use zhat_table::fitted::Fitted;
 use zhat_table::{prepare, report};
 
 use super::config_options::ConfigOptions;
+use super::show_options::ShowOptions;
 use crate::exit::Outcome;
 use crate::interrupt;
+use crate::progress::FitBar;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -41,12 +41,8 @@ pub struct Arguments {
     /// Write TensorBoard event files too
     #[arg(long)]
     tensorboard: bool,
-    /// Print one JSON document instead of a table
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    show: ShowOptions,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -78,7 +74,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     for note in notes {
         eprintln!("warning: {note}");
     }
-    let Some(result) = train(&mut session, arguments, &watch)? else {
+    let mut bar = FitBar::new(arguments.show.quiet, Some(session.config().training.batch_size))?;
+    let result = session.run(arguments.max_time, &watch, &mut |event| bar.on("", event));
+    bar.bar.finish_and_clear();
+    let Some(result) = result? else {
         eprintln!(
             "stopped after {} steps; go on with `zhat fit --resume --out {}`",
             session.steps_taken(),
@@ -87,48 +86,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Failed);
     };
     let page = report::write(&Fitted::open(&arguments.out, arguments.threads, Arc::default())?)?;
-    if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&result)?);
-    } else {
-        print!("{}", table(&result));
-        println!("\n{}", page.display());
-    }
+    arguments.show.print(&result, || print!("{}\n{}\n", table(&result), page.display()))?;
     Ok(Outcome::Done)
-}
-
-fn train(
-    session: &mut Session,
-    arguments: &Arguments,
-    watch: &Arc<Watch>,
-) -> anyhow::Result<Option<FitReport>> {
-    let steps = session.config().training.num_steps;
-    let bar = match arguments.quiet {
-        true => ProgressBar::hidden(),
-        false => ProgressBar::new(steps)
-            .with_style(ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}, {eta} left")?),
-    };
-    bar.set_position(session.steps_taken());
-    let mut validation = String::new();
-    let (start, before) = (Instant::now(), session.steps_taken());
-    let batch = session.config().training.batch_size as f64;
-    let mut observer = |event: &Event| match event {
-        Event::Step { step, report, .. } => {
-            bar.set_position(*step);
-            let size = report.effective_sample_size;
-            let size = size.map_or_else(String::new, |size| format!(", ESS {size:.1}"));
-            let rate = batch * (step - before) as f64 / start.elapsed().as_secs_f64();
-            bar.set_message(format!("loss {:.3}{validation}{size}, {rate:.0} rows/s", report.loss));
-        }
-        Event::Validation { log_likelihood, best, .. } => {
-            let mark = if *best { "*" } else { "" };
-            validation = format!(", validation {log_likelihood:.3}{mark}");
-        }
-        Event::Warning(text) => bar.suspend(|| eprintln!("warning: {text}")),
-        Event::Evaluating => bar.set_message("evaluating"),
-    };
-    let result = session.run(arguments.max_time, watch, &mut observer);
-    bar.finish_and_clear();
-    Ok(result?)
 }
 
 fn table(result: &FitReport) -> Table {

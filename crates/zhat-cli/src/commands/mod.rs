@@ -12,6 +12,7 @@ pub mod report;
 pub mod reproduce;
 pub mod sample;
 pub mod score;
+mod show_options;
 mod table1;
 mod table_options;
 pub mod theory;

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use zhat::watch::Watch;
 use zhat_paper::experiment::{Protocol, Report, proposals, ring};
 use zhat_report::{Experiment as Record, export, final_values::final_values};
 
+use super::show_options::ShowOptions;
 use crate::exit::Outcome;
 use crate::interrupt;
-use crate::progress::follow;
+use crate::progress::{bar, follow};
 
 #[derive(Subcommand)]
 pub enum Experiment {
@@ -54,12 +55,8 @@ struct Common {
     /// Directory for results.json, tables, figures and report.html [default: out/EXPERIMENT]
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Print results.json instead of a table
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    show: ShowOptions,
 }
 
 #[derive(Args)]
@@ -116,7 +113,7 @@ fn run_proposals(arguments: &Proposals) -> anyhow::Result<Outcome> {
     let (results, seconds) = session.timed(|watch| proposals::run(&settings, watch))?;
     let report = results.report(seconds, session.threads())?;
     report.write(&session.directory)?;
-    session.show(&report)
+    session.show(&report.experiment.to_json()?, [("", &report)])
 }
 
 fn run_ring(arguments: &Ring) -> anyhow::Result<Outcome> {
@@ -141,7 +138,7 @@ fn run_ring(arguments: &Ring) -> anyhow::Result<Outcome> {
         let (results, seconds) = session.timed(|watch| ring::run(&settings, watch))?;
         let report = results.report(seconds, session.threads())?;
         report.write(&session.directory)?;
-        return session.show(&report);
+        return session.show(&report.experiment.to_json()?, [("", &report)]);
     }
     let session = Session::new(common, "ring", settings.runs * ring::COMBINATIONS.len())?;
     let mut results = Vec::new();
@@ -155,18 +152,8 @@ fn run_ring(arguments: &Ring) -> anyhow::Result<Outcome> {
     }
     let combined = ring::Combined::new(&results, session.threads())?;
     combined.write(&session.directory)?;
-    session.bar.finish_and_clear();
-    if common.json {
-        print!("{}", combined.to_json()?);
-    } else {
-        for (name, report) in &combined.reports {
-            println!("{name}\n");
-            print_record(&report.experiment);
-            println!();
-        }
-        session.print_place();
-    }
-    Ok(session.outcome())
+    let reports = combined.reports.iter().map(|(name, report)| (name.as_str(), report));
+    session.show(&combined.to_json()?, reports)
 }
 
 impl Common {
@@ -189,15 +176,11 @@ impl Session {
         let directory = common.out.clone().unwrap_or_else(|| Path::new("out").join(name));
         export::output_directory(&directory)?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(common.threads).build()?;
-        let bar = match common.quiet {
-            true => ProgressBar::hidden(),
-            false => ProgressBar::new(runs as u64).with_style(ProgressStyle::with_template(
-                "{bar:30} {pos}/{len} runs, {elapsed}, {eta} left",
-            )?),
-        };
+        let template = "{bar:30} {pos}/{len} runs, {elapsed}, {eta} left";
+        let bar = bar(common.show.quiet, runs as u64, template)?;
         bar.tick();
         let watch = interrupt::watch()?;
-        Ok(Self { directory, json: common.json, pool, bar, watch })
+        Ok(Self { directory, json: common.show.json, pool, bar, watch })
     }
 
     fn threads(&self) -> usize {
@@ -214,25 +197,27 @@ impl Session {
         Ok((result?, start.elapsed().as_secs_f64()))
     }
 
-    fn show(&self, report: &Report) -> anyhow::Result<Outcome> {
+    /// Prints the JSON, or the reports below their names. It is not done if the user stopped it: a script must not take a part
+    /// for the whole.
+    fn show<'a>(
+        &self,
+        json: &str,
+        reports: impl IntoIterator<Item = (&'a str, &'a Report)>,
+    ) -> anyhow::Result<Outcome> {
         self.bar.finish_and_clear();
         if self.json {
-            print!("{}", report.experiment.to_json()?);
+            print!("{json}");
         } else {
-            print_record(&report.experiment);
-            println!();
-            self.print_place();
+            for (name, report) in reports {
+                if !name.is_empty() {
+                    println!("{name}\n");
+                }
+                print_record(&report.experiment);
+                println!();
+            }
+            println!("Report: {}", self.directory.join("report.html").display());
         }
-        Ok(self.outcome())
-    }
-
-    /// Not done, if the user stopped it: a script must not take a part for the whole.
-    fn outcome(&self) -> Outcome {
-        if self.watch.is_stopped() { Outcome::Failed } else { Outcome::Done }
-    }
-
-    fn print_place(&self) {
-        println!("Report: {}", self.directory.join("report.html").display());
+        Ok(if self.watch.is_stopped() { Outcome::Failed } else { Outcome::Done })
     }
 }
 

@@ -1,17 +1,18 @@
 //! `zhat reproduce table1`: the paper's table of the autoregressive EBM, in full or reduced.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use zhat::criterion::Method;
 use zhat_paper::experiment::table1::{self, Event, Length, Settings};
+use zhat_table::TableError;
 use zhat_table::data::benchmark::{Benchmark, PreparedSet};
-use zhat_table::{TableError, fit};
 
 use super::fit::duration;
+use super::show_options::ShowOptions;
 use crate::exit::Outcome;
 use crate::interrupt;
+use crate::progress::FitBar;
 
 #[derive(clap::Args)]
 pub struct Table1 {
@@ -60,24 +61,20 @@ pub struct Table1 {
     /// Go on with the table in --out, with its settings where no others are given
     #[arg(long)]
     resume: bool,
-    /// Print results.json instead of tables
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    show: ShowOptions,
 }
 
 pub fn run(arguments: &Table1) -> anyhow::Result<Outcome> {
     let settings = settings(arguments)?;
     let watch = interrupt::watch()?;
-    let mut progress = Progress::new(arguments.quiet)?;
-    let mut observer = |event: &Event| progress.on(event);
+    let (mut bar, mut title) = (FitBar::new(arguments.show.quiet, None)?, String::new());
+    let mut observer = |event: &Event| show(&mut bar, &mut title, event);
     let table = table1::run(&settings, &arguments.out, arguments.threads, &watch, &mut observer)?;
-    progress.bar.finish_and_clear();
+    bar.bar.finish_and_clear();
     if table.cells.is_empty() {
         // Stopped before the first cell: there is nothing to show.
-    } else if arguments.json {
+    } else if arguments.show.json {
         print!("{}", std::fs::read_to_string(arguments.out.join("results.json"))?);
     } else {
         print!("{table}");
@@ -152,63 +149,23 @@ fn prepared(data: &std::path::Path) -> Vec<Benchmark> {
         .collect()
 }
 
-/// A bar for the cell that is under way, and a line for each that is done.
-struct Progress {
-    bar: ProgressBar,
-    title: String,
-    validation: String,
-    start: Instant,
-}
-
-impl Progress {
-    fn new(quiet: bool) -> anyhow::Result<Self> {
-        let style =
-            ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} {msg}, {eta} left")?;
-        let bar = match quiet {
-            true => ProgressBar::hidden(),
-            false => ProgressBar::new(1).with_style(style),
-        };
-        Ok(Self { bar, title: String::new(), validation: String::new(), start: Instant::now() })
-    }
-
-    fn on(&mut self, event: &Event) {
-        let bar = &self.bar;
-        match event {
-            Event::Timing(set) => bar.set_message(format!("{set}: timing a few steps")),
-            Event::Training { set, criterion, from, steps } => {
-                self.title = format!("{set} {}", criterion.name());
-                self.validation.clear();
-                self.start = Instant::now();
-                bar.set_prefix(self.title.clone());
-                bar.set_length(*steps);
-                bar.set_position(*from);
-                bar.reset_eta();
-            }
-            Event::Fit(fit::Event::Step { step, report, .. }) => {
-                bar.set_position(*step);
-                bar.set_message(format!("loss {:.3}{}", report.loss, self.validation));
-            }
-            Event::Fit(fit::Event::Validation { log_likelihood, best, .. }) => {
-                let mark = if *best { "*" } else { "" };
-                self.validation = format!(", validation {log_likelihood:.3}{mark}");
-            }
-            Event::Fit(fit::Event::Warning(text)) => {
-                bar.suspend(|| eprintln!("warning: {}: {text}", self.title));
-            }
-            Event::Fit(fit::Event::Evaluating) => bar.set_message("estimating log Z"),
-            Event::Distance(done, of) => {
-                bar.set_message(format!("Wasserstein distance {} of {of}", done + 1));
-            }
-            Event::Done(cell) => {
-                let found = match &cell.likelihood {
-                    Some(found) => format!("log-likelihood {:.4}", found.log_likelihood),
-                    None => "diverged".into(),
-                };
-                if !bar.is_hidden() {
-                    bar.suspend(|| {
-                        eprintln!("{} {}: {found}", cell.dataset, cell.criterion.name());
-                    });
-                }
+/// A bar for the cell that is under way, whose title is kept, and a line for each that is done.
+fn show(fit: &mut FitBar, title: &mut String, event: &Event) {
+    let bar = &fit.bar;
+    match event {
+        Event::Timing(set) => bar.set_message(format!("{set}: timing a few steps")),
+        Event::Training { set, criterion, .. } => *title = format!("{set} {}", criterion.name()),
+        Event::Fit(event) => fit.on(title, event),
+        Event::Distance(done, of) => {
+            bar.set_message(format!("Wasserstein distance {} of {of}", done + 1));
+        }
+        Event::Done(cell) => {
+            let found = match &cell.likelihood {
+                Some(found) => format!("log-likelihood {:.4}", found.log_likelihood),
+                None => "diverged".into(),
+            };
+            if !bar.is_hidden() {
+                bar.suspend(|| eprintln!("{} {}: {found}", cell.dataset, cell.criterion.name()));
             }
         }
     }

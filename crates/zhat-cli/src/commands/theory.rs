@@ -2,24 +2,21 @@
 
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use zhat_paper::theory::{self, Check, Measure, Z_LIMIT, chance_of_false_alarm};
 use zhat_report::{Align, Table};
 
+use super::show_options::ShowOptions;
 use crate::exit::Outcome;
+use crate::progress::bar;
 
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Seed of all draws
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Print one JSON document instead of a table
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    show: ShowOptions,
 }
 
 #[derive(Serialize)]
@@ -35,12 +32,8 @@ struct Document<'a> {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let start = Instant::now();
-    let bar = match arguments.quiet {
-        true => ProgressBar::hidden(),
-        false => ProgressBar::new(theory::num_checks() as u64).with_style(
-            ProgressStyle::with_template("{bar:30} {pos}/{len} checks, {elapsed}, {msg}")?,
-        ),
-    };
+    let template = "{bar:30} {pos}/{len} checks, {elapsed}, {msg}";
+    let bar = bar(arguments.show.quiet, theory::num_checks() as u64, template)?;
     let checks = theory::run(arguments.seed, |check| {
         bar.set_message(check.id);
         bar.inc(1);
@@ -49,17 +42,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let seconds = start.elapsed().as_secs_f64();
     let chance = chance_of_false_alarm(&checks);
     let failed = checks.iter().filter(|check| !check.pass).count();
-    if arguments.json {
-        let document = Document {
-            version: env!("CARGO_PKG_VERSION"),
-            seed: arguments.seed,
-            seconds,
-            pass: failed == 0,
-            chance_of_false_alarm: chance,
-            checks: &checks,
-        };
-        println!("{}", serde_json::to_string_pretty(&document)?);
-    } else {
+    let document = Document {
+        version: env!("CARGO_PKG_VERSION"),
+        seed: arguments.seed,
+        seconds,
+        pass: failed == 0,
+        chance_of_false_alarm: chance,
+        checks: &checks,
+    };
+    arguments.show.print(&document, || {
         print!("{}", table(&checks));
         println!("\nWhat each check notices; the tests make these mistakes on purpose:\n");
         print!("{}", twins(&checks));
@@ -69,7 +60,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             checks.len(),
             1.0 / chance
         );
-    }
+    })?;
     Ok(if failed == 0 { Outcome::Done } else { Outcome::Failed })
 }
 
