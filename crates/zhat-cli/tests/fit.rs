@@ -87,8 +87,8 @@ fn a_run_that_is_killed_again_and_again_ends_in_the_same_model() {
         child.wait().expect("it ended");
         // Killed before its first checkpoint, a run has nothing to go on from and is started anew.
         let whole = |file: fs::DirEntry| file.path().extension().is_some_and(|e| e == "checkpoint");
-        started = fs::read_dir(killed.join("checkpoint"))
-            .is_ok_and(|files| files.flatten().any(whole));
+        started =
+            fs::read_dir(killed.join("checkpoint")).is_ok_and(|files| files.flatten().any(whole));
         if !started {
             let _ = fs::remove_dir_all(&killed);
         }
