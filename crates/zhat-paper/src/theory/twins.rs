@@ -25,7 +25,9 @@ use zhat::weights::Weights;
 use super::equivalences::*;
 use super::estimators::*;
 use super::invariance::*;
-use super::setting::{THETA, chain, chain_proposal, data, log_z, model, place, proposal};
+use super::setting::{
+    THETA, chain, chain_proposal, data, log_z, model, place, proposal, weights_by_hand,
+};
 use super::{Finding, all, chance_of_false_alarm, run};
 
 /// A check given something broken.
@@ -35,14 +37,12 @@ fn twins() -> Vec<Twin> {
     vec![
         ("rnce-is-ml-cis", LEFT_OUT, |rng| rnce_is_ml_cis(&mut FromData(left_out()?), rng)),
         ("rnce-is-ml-cis", NO_Q, |rng| rnce_is_ml_cis(&mut FromData(no_q()?), rng)),
-        ("rnce-is-cd1", LEFT_OUT, |rng| rnce_is_cd1(&mut FromData(left_out()?), rng)),
-        ("rnce-is-cd1", NO_Q, |rng| rnce_is_cd1(&mut FromData(no_q()?), rng)),
+        ("rnce-is-cd1", LEFT_OUT, |rng| is_cd1(&mut FromData(left_out()?), weights_by_hand, rng)),
+        ("rnce-is-cd1", NO_Q, |rng| is_cd1(&mut FromData(no_q()?), weights_by_hand, rng)),
         ("rnce-is-cd1-sampled", "candidates drawn without log q", |rng| {
-            drawn_is_summed(&no_q()?, super::setting::weights_by_hand, rng)
+            drawn_is_summed(&no_q()?, weights_by_hand, rng)
         }),
-        ("rnce-is-cd1-sampled", FROZEN, |rng| {
-            drawn_is_summed(&Frozen, super::setting::weights_by_hand, rng)
-        }),
+        ("rnce-is-cd1-sampled", FROZEN, |rng| drawn_is_summed(&Frozen, weights_by_hand, rng)),
         ("cnce-is-cd1", NO_RATIO, |rng| {
             let independent = Barker::new(NoRatio(proposal()), 5)?;
             cnce_is_cd1(&mut FromData(Barker::new(walk()?, 5)?), &mut FromData(independent), rng)
@@ -86,7 +86,7 @@ fn twins() -> Vec<Twin> {
             ar_step(settings, rng)
         }),
         ("reversible-q-halves-cd1", NO_RATIO, |rng| {
-            reversible_q_halves_cd1(NoRatio(Reversible { correlation: 0.6 }), rng)
+            is_cd1(&mut FromData(Barker::new(NoRatio(Reversible), 1)?), |_| vec![0.5, 0.5], rng)
         }),
         ("cis-gradient-unbiased", LEFT_OUT, |rng| cis_gradient_unbiased(&left_out()?, rng)),
         ("cis-gradient-unbiased", NO_Q, |rng| cis_gradient_unbiased(&no_q()?, rng)),
