@@ -117,7 +117,7 @@ impl Differentiated {
     }
 }
 
-/// The value of the library leaves out `log q(x_0)`, which has no gradient.
+/// The library's value is `-log w_0`, which is another by `log q(x_0)` and `log(J + 1)`: only the gradients are the same.
 pub fn rnce_is_ml_cis(
     criterion: &mut dyn Criterion<DiagonalGaussian>,
     rng: &mut Stream,

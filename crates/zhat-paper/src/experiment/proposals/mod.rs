@@ -139,7 +139,8 @@ impl Results {
 /// Runs the experiment on the current thread pool.
 pub fn run(settings: &Settings, watch: &Watch) -> Result<Results> {
     settings.validate()?;
-    let repetitions = repeat(settings.runs, settings.seed, watch, |streams| {
+    let number = (settings.runs, settings.arms.len());
+    let divergences = repeat(number, settings.seed, watch, |streams| {
         let data = Data::new(settings, streams);
         let curves = settings.arms.iter().map(|arm| {
             let criterion = arm.criterion(settings.negatives)?;
@@ -147,12 +148,6 @@ pub fn run(settings: &Settings, watch: &Watch) -> Result<Results> {
         });
         curves.collect::<Result<Option<Vec<_>>>>()
     })?;
-    let mut divergences = vec![Vec::with_capacity(repetitions.len()); settings.arms.len()];
-    for repetition in repetitions {
-        for (arm, curve) in divergences.iter_mut().zip(repetition) {
-            arm.push(curve);
-        }
-    }
     Ok(Results { settings: settings.clone(), divergences })
 }
 

@@ -148,20 +148,21 @@ pub struct ArmCurves {
 /// Runs the experiment on the current thread pool.
 pub fn run(settings: &Settings, watch: &Watch) -> Result<Results> {
     settings.validate()?;
-    let repetitions = repeat(settings.runs, settings.seed, watch, |streams| {
+    let number = (settings.runs, settings.arms.len());
+    let arms = repeat(number, settings.seed, watch, |streams| {
         let problem = Problem::draw(settings, streams);
         let curves = settings.arms.iter().map(|arm| problem.train(*arm, settings, streams, watch));
         curves.collect::<Result<Option<Vec<_>>>>()
     })?;
-    let mut arms = vec![ArmCurves::default(); settings.arms.len()];
-    for repetition in repetitions {
-        for (arm, [squared_error, barker, metropolis]) in arms.iter_mut().zip(repetition) {
+    let mut curves = vec![ArmCurves::default(); settings.arms.len()];
+    for (arm, runs) in curves.iter_mut().zip(arms) {
+        for [squared_error, barker, metropolis] in runs {
             arm.squared_error.push(squared_error);
             arm.barker.push(barker);
             arm.metropolis.push(metropolis);
         }
     }
-    Ok(Results { settings: settings.clone(), arms })
+    Ok(Results { settings: settings.clone(), arms: curves })
 }
 
 /// One repetition: a truth, a start, and data.

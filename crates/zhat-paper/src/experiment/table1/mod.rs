@@ -210,29 +210,11 @@ pub fn run(
         table.differences.insert(set.name().into(), data.notes.clone());
         let directory = out.join(set.name());
         let bench = Bench { settings, set, source, data: &data, directory, threads, watch };
-        let Some(plan) = bench.plan(observer)? else {
-            return finish(table, out, true);
-        };
-        for &criterion in &settings.criteria {
-            let Some(cell) = bench.cell(criterion, &plan, observer)? else {
-                return finish(table, out, true);
-            };
-            observer(&Event::Done(&cell));
-            table.cells.push(cell);
-            table.write(out)?;
-        }
-        if settings.points_of(set) > 0 {
-            let Some(floor) = bench.floor(observer)? else {
-                return finish(table, out, true);
-            };
-            table.floors.insert(set.name().into(), floor);
+        table.interrupted = bench.fill(&mut table, out, observer)?.is_none();
+        if table.interrupted {
+            break;
         }
     }
-    finish(table, out, false)
-}
-
-fn finish(mut table: Table1, out: &Path, interrupted: bool) -> Result<Table1> {
-    table.interrupted = interrupted;
     if !table.cells.is_empty() {
         table.write(out)?;
     }
@@ -248,6 +230,24 @@ struct Bench<'a> {
     directory: PathBuf,
     threads: usize,
     watch: &'a Arc<Watch>,
+}
+
+impl Bench<'_> {
+    /// The cells of the set, each written when it is done, and what a perfect model would have; `None` if it was told to stop.
+    fn fill(&self, table: &mut Table1, out: &Path, observer: &mut Observer) -> Result<Option<()>> {
+        let Some(plan) = self.plan(observer)? else { return Ok(None) };
+        for &criterion in &self.settings.criteria {
+            let Some(cell) = self.cell(criterion, &plan, observer)? else { return Ok(None) };
+            observer(&Event::Done(&cell));
+            table.cells.push(cell);
+            table.write(out)?;
+        }
+        if self.settings.points_of(self.set) > 0 {
+            let Some(floor) = self.floor(observer)? else { return Ok(None) };
+            table.floors.insert(self.set.name().into(), floor);
+        }
+        Ok(Some(()))
+    }
 }
 
 /// What a file holds; `None` where there is no file.
