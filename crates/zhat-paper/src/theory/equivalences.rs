@@ -19,9 +19,9 @@ use zhat::train::{Batch, TrainingStep};
 
 use super::Finding;
 use super::setting::{
-    CHAIN, CHAIN_PROPOSAL, Point, STAGES, THETA, attached_chain, attached_model, chain,
-    chain_proposal, data, gradient_at, less, log_p_tilde, log_q, log_w, model, place, points,
-    proposal, rows, weighted, weights_by_hand,
+    AnyContrast, AnyCriterion, CHAIN, CHAIN_PROPOSAL, Point, STAGES, THETA, attached_chain,
+    attached_model, chain, chain_proposal, data, gradient_at, less, log_p_tilde, log_q, log_w,
+    model, place, points, proposal, rows, weighted, weights_by_hand,
 };
 
 /// Negatives of every check here, and particles beside the retained one.
@@ -118,10 +118,7 @@ impl Differentiated {
 }
 
 /// The library's value is `-log w_0`, which is another by `log q(x_0)` and `log(J + 1)`: only the gradients are the same.
-pub fn rnce_is_ml_cis(
-    criterion: &mut dyn Criterion<DiagonalGaussian>,
-    rng: &mut Stream,
-) -> Result<Finding> {
+pub fn rnce_is_ml_cis(criterion: &mut AnyCriterion, rng: &mut Stream) -> Result<Finding> {
     let by_hand =
         |row: &[Point], theta: &[f64]| log_z_hat(row, theta) - log_p_tilde(&row[0], theta);
     let [gradient, _] = Differentiated::new(criterion, &attached_model(), rng)?.is(by_hand, &THETA);
@@ -136,7 +133,7 @@ fn log_z_hat(points: &[Point], theta: &[f64]) -> f64 {
 /// The gradient is that of CD-1 with the draw of `z` summed out, `-grad log p~(x_0) + sum_j w_j grad log p~(x_j)`, with
 /// weights by hand. Weights of a half make it half of CD-1 with the proposal itself as the kernel.
 pub fn is_cd1(
-    criterion: &mut dyn Criterion<DiagonalGaussian>,
+    criterion: &mut AnyCriterion,
     weigh: fn(&[Point]) -> Vec<f64>,
     rng: &mut Stream,
 ) -> Result<Finding> {
@@ -165,8 +162,8 @@ fn independent_pairs(row: &[Point]) -> Vec<f64> {
 }
 
 pub fn cnce_is_cd1(
-    walk: &mut dyn Criterion<DiagonalGaussian>,
-    independent: &mut dyn Criterion<DiagonalGaussian>,
+    walk: &mut AnyCriterion,
+    independent: &mut AnyCriterion,
     rng: &mut Stream,
 ) -> Result<Finding> {
     Ok(is_cd1(walk, symmetric_pairs, rng)?.and(is_cd1(independent, independent_pairs, rng)?))
@@ -174,7 +171,7 @@ pub fn cnce_is_cd1(
 
 /// The gradient at a candidate drawn by the library against the sum over all of them by hand, row by row.
 pub fn drawn_is_summed(
-    kernel: &dyn Contrast<DiagonalGaussian>,
+    kernel: &AnyContrast,
     weigh: fn(&[Point]) -> Vec<f64>,
     rng: &mut Stream,
 ) -> Result<Finding> {
@@ -192,10 +189,7 @@ pub fn drawn_is_summed(
     Ok(Finding::expectation(&differences, &[0.0; 4]).and(moves))
 }
 
-pub fn ml_is_value(
-    criterion: &mut dyn Criterion<DiagonalGaussian>,
-    rng: &mut Stream,
-) -> Result<Finding> {
+pub fn ml_is_value(criterion: &mut AnyCriterion, rng: &mut Stream) -> Result<Finding> {
     let by_hand =
         |row: &[Point], theta: &[f64]| log_z_hat(&row[1..], theta) - log_p_tilde(&row[0], theta);
     let [gradient, value] =
@@ -325,8 +319,8 @@ pub fn ar_step(settings: fn(Method) -> ArStepConfig, rng: &mut Stream) -> Result
         let kernel = ConditionalSmc::new(model.clone(), NEGATIVES)?.with_config(config)?;
         methods.push((FromData(kernel), ArStep::new(&settings(method), 1)?));
     }
-    let mut samples = Vec::new();
-    for step in 0..600 {
+    let mut step = 0;
+    Finding::of_draws(600, &[0.0; 12], || {
         let batch = Batch::from(place().tensor(rng.normals(64 * 3), [64, 3]));
         let mut row = Vec::new();
         for (criterion, engine) in &mut methods {
@@ -340,9 +334,9 @@ pub fn ar_step(settings: fn(Method) -> ArStepConfig, rng: &mut Stream) -> Result
                 pairs.map(|(c, e)| (c - e) * directions.normal()).sum::<f64>()
             }));
         }
-        samples.push(row);
-    }
-    Ok(Finding::expectation(&samples, &[0.0; 12]))
+        step += 1;
+        Ok(row)
+    })
 }
 
 /// An autoregressive step that is reversible with respect to the model: `x' = mu + rho (x - mu) + sqrt(1 - rho^2) s z`.

@@ -7,7 +7,7 @@ use zhat::evaluate::{
     AnnealedConfig, AnnealingPath, LogZ, bridge_sampling, conditional_importance_sampling,
     conditional_smc, importance_sampling, smc,
 };
-use zhat::kernel::{Barker, ConditionalImportance, Contrast, Kernel, Metropolis, State};
+use zhat::kernel::{Barker, ConditionalImportance, Kernel, Metropolis, State};
 use zhat::model::DiagonalGaussian;
 use zhat::proposal::{Adaptive, ModelItself, Proposal, RandomWalk};
 use zhat::rng::Stream;
@@ -17,9 +17,9 @@ use zhat::train::OptimiserConfig;
 
 use super::Finding;
 use super::setting::{
-    PHI, Point, THETA, attached_model, chain, chain_proposal, data, gradient_at, gradient_of_log_z,
-    less, log_p_tilde, log_w, log_z, model, place, points, proposal, rows, weighted,
-    weights_by_hand,
+    AnyContrast, AnyCriterion, PHI, Point, THETA, attached_model, chain, chain_proposal, data,
+    gradient_at, gradient_of_log_z, less, log_p_tilde, log_w, log_z, model, place, points,
+    proposal, rows, weighted, weights_by_hand,
 };
 
 /// Draws behind each expectation.
@@ -54,7 +54,7 @@ claims! {
         |rng| factor_of_likelihood(&Barker::new(ModelItself, NEGATIVES)?, 0.5, rng);
     "adaptive-unbiased": "The adaptive proposal's gradient is that of KL[p_theta || q_phi] when x0 ~ p_theta (Prop. 5.3)",
         "the data point left out of the sum; no log q in the weights",
-        |rng| adaptive_unbiased(|q| Ok(Box::new(adapted(q)?)), rng);
+        |rng| adaptive_unbiased(|q| Ok(Box::new(ConditionalImportance::new(q, NEGATIVES)?)), rng);
     "persistent-gradient-unbiased": "Persistent chains that have reached p_theta give grad log Z without bias, whatever the data",
         "chains that start from the data at every step; no log q",
         |rng| persistent_gradient_unbiased(|| Ok(Box::new(Persistent::new(cis()?, 1)?)), rng);
@@ -100,28 +100,18 @@ fn cis() -> Result<ConditionalImportance<DiagonalGaussian>> {
 }
 
 /// `sum_j w_j grad log p~(x_j)` of every row, with the library's candidates and weights.
-fn gradients(
-    contrast: &dyn Contrast<DiagonalGaussian>,
-    x0: Tensor<2>,
-    rng: &mut Stream,
-) -> Result<Vec<Vec<f64>>> {
+fn gradients(contrast: &AnyContrast, x0: Tensor<2>, rng: &mut Stream) -> Result<Vec<Vec<f64>>> {
     let candidates = contrast.propose(&model(), State::new(x0), rng)?;
     let rows = rows(&candidates);
     Ok(rows.iter().zip(candidates.weights.rows()).map(|(row, w)| weighted(row, w)).collect())
 }
 
-pub fn cis_gradient_unbiased(
-    contrast: &dyn Contrast<DiagonalGaussian>,
-    rng: &mut Stream,
-) -> Result<Finding> {
+pub fn cis_gradient_unbiased(contrast: &AnyContrast, rng: &mut Stream) -> Result<Finding> {
     let x0 = model().sample(NUMBER, &place(), rng);
     Ok(Finding::expectation(&gradients(contrast, x0, rng)?, &gradient_of_log_z()))
 }
 
-pub fn is_gradient_biased(
-    contrast: &dyn Contrast<DiagonalGaussian>,
-    rng: &mut Stream,
-) -> Result<Finding> {
+pub fn is_gradient_biased(contrast: &AnyContrast, rng: &mut Stream) -> Result<Finding> {
     let x0 = model().sample(NUMBER, &place(), rng);
     let gradients = gradients(contrast, x0, rng)?;
     let differences: Vec<Vec<f64>> = gradients
@@ -136,7 +126,7 @@ pub fn is_gradient_biased(
     Ok(bias.and(Finding::expectation(&differences, &[0.0; 4])))
 }
 
-pub fn cis_lemma(contrast: &dyn Contrast<DiagonalGaussian>, rng: &mut Stream) -> Result<Finding> {
+pub fn cis_lemma(contrast: &AnyContrast, rng: &mut Stream) -> Result<Finding> {
     let x0 = model().sample(NUMBER, &place(), rng);
     let candidates = contrast.propose(&model(), State::new(x0), rng)?;
     let samples: Vec<Vec<f64>> = rows(&candidates)
@@ -156,7 +146,7 @@ pub fn cis_lemma(contrast: &dyn Contrast<DiagonalGaussian>, rng: &mut Stream) ->
 
 /// Gradients of a criterion at one data point, many times over, against a multiple of `-grad log p(x_0)`.
 pub fn factor_of_likelihood(
-    contrast: &dyn Contrast<DiagonalGaussian>,
+    contrast: &AnyContrast,
     factor: f64,
     rng: &mut Stream,
 ) -> Result<Finding> {
@@ -170,26 +160,16 @@ pub fn factor_of_likelihood(
     Ok(Finding::expectation(&gradients, &expected))
 }
 
-fn adapted(q: DiagonalGaussian) -> Result<impl Criterion<DiagonalGaussian>> {
-    let q = Adaptive::new(q);
-    let kernel = ConditionalImportance::new(q.clone(), NEGATIVES)?;
-    Ok(Adapted::new(FromData(kernel), q, OptimiserConfig::Sgd))
-}
-
 /// The gradient of a proposal that learns, in means and scales, batch by batch.
 pub fn adaptive_unbiased(
-    criterion: fn(DiagonalGaussian) -> Result<Box<dyn Criterion<DiagonalGaussian>>>,
+    contrast: fn(Adaptive<DiagonalGaussian>) -> Result<Box<AnyContrast>>,
     rng: &mut Stream,
 ) -> Result<Finding> {
     let device = Device::flex().autodiff();
     let q = DiagonalGaussian::new(&PHI[..2], &PHI[2..], &device)?;
-    let (mut criterion, model) = (criterion(q.clone())?, attached_model());
-    let samples = (0..BATCHES)
-        .map(|_| {
-            let loss = criterion.loss(&model, &model.sample(128, &place(), rng).into(), rng)?;
-            Ok(gradient(&loss.adaptation.expect("the proposal learns"), &q))
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let (learnt, model) = (Adaptive::new(q.clone()), attached_model());
+    let from_data = FromData(contrast(learnt.clone())?);
+    let mut criterion = Adapted::new(from_data, learnt, OptimiserConfig::Sgd);
     // -E_p[grad_phi log q_phi(x)]: with d = mu - mu_q, -d / s_q^2 in the means and 1/s_q - (s^2 + d^2) / s_q^3 in the scales.
     let expected: [f64; 4] = std::array::from_fn(|at| {
         let (shift, s, s_q) = (THETA[at % 2] - PHI[at % 2], THETA[2 + at % 2], PHI[2 + at % 2]);
@@ -198,33 +178,30 @@ pub fn adaptive_unbiased(
             _ => 1.0 / s_q - (s * s + shift * shift) / s_q.powi(3),
         }
     });
-    Ok(Finding::expectation(&samples, &expected))
+    Finding::of_draws(BATCHES, &expected, || {
+        let loss = criterion.loss(&model, &model.sample(128, &place(), rng).into(), rng)?;
+        Ok(gradient(&loss.adaptation.expect("the proposal learns"), &q))
+    })
 }
 
 /// The first batch is of the model, where new chains start; the gradient is that of the fourth batch, of other data.
 pub fn persistent_gradient_unbiased(
-    criterion: fn() -> Result<Box<dyn Criterion<DiagonalGaussian>>>,
+    criterion: fn() -> Result<Box<AnyCriterion>>,
     rng: &mut Stream,
 ) -> Result<Finding> {
     let (batch, model) = (128, attached_model());
-    let samples = (0..BATCHES)
-        .map(|_| {
-            let mut criterion = criterion()?;
-            let mut x0 = model.sample(batch, &place(), rng);
-            for _ in 0..3 {
-                criterion.loss(&model, &x0.into(), rng)?;
-                x0 = data(batch, rng);
-            }
-            let mut gradient =
-                gradient(&criterion.loss(&model, &x0.clone().into(), rng)?.surrogate, &model);
-            for x in points(&x0) {
-                let positive = gradient_at(&x, &THETA);
-                gradient.iter_mut().zip(positive).for_each(|(g, p)| *g += p / batch as f64);
-            }
-            Ok(gradient)
-        })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(Finding::expectation(&samples, &gradient_of_log_z()))
+    Finding::of_draws(BATCHES, &gradient_of_log_z(), || {
+        let mut criterion = criterion()?;
+        let mut x0 = model.sample(batch, &place(), rng);
+        for _ in 0..3 {
+            criterion.loss(&model, &x0.into(), rng)?;
+            x0 = data(batch, rng);
+        }
+        let loss = criterion.loss(&model, &x0.clone().into(), rng)?;
+        // What is left without the part of the data, `-grad log p~(x_0)`.
+        let of_data = weighted(&points(&x0), &vec![-1.0 / batch as f64; batch]);
+        Ok(less(&gradient(&loss.surrogate, &model), &of_data))
+    })
 }
 
 /// Many runs of an estimator: the mean of `(Z-hat / Z)^sign` is 1.
@@ -234,10 +211,8 @@ pub fn unbiased(
     sign: f64,
     rng: &mut Stream,
 ) -> Result<Finding> {
-    let samples = (0..RUNS)
-        .map(|_| Ok(vec![(sign * (estimator(rng)?.log_z - log_z)).exp()]))
-        .collect::<Result<Vec<_>>>()?;
-    Ok(Finding::expectation(&samples, &[1.0]))
+    let draw = || Ok(vec![(sign * (estimator(rng)?.log_z - log_z)).exp()]);
+    Finding::of_draws(RUNS, &[1.0], draw)
 }
 
 pub fn z_is<Q: Proposal>(proposal: &Q, rng: &mut Stream) -> Result<LogZ> {
@@ -270,24 +245,21 @@ pub fn one_over_z_csmc(
 pub fn bridge_finds_log_z(bridge: fn(&[f64], &[f64]) -> f64, rng: &mut Stream) -> Result<Finding> {
     let log_w =
         |x: Tensor<2>| -> Vec<f64> { points(&x).iter().map(|x| log_w(x, &THETA)).collect() };
-    let samples: Vec<Vec<f64>> = (0..BATCHES)
-        .map(|_| {
-            let of_q = log_w(proposal().sample(2000, &place(), rng));
-            let of_p = log_w(model().sample(1000, &place(), rng));
-            vec![bridge(&of_q, &of_p)]
-        })
-        .collect();
-    Ok(Finding::expectation(&samples, &[log_z(&THETA)]))
+    Finding::of_draws(BATCHES, &[log_z(&THETA)], || {
+        let of_q = log_w(proposal().sample(2000, &place(), rng));
+        let of_p = log_w(model().sample(1000, &place(), rng));
+        Ok(vec![bridge(&of_q, &of_p)])
+    })
 }
 
 pub fn mh_accepts_more(
-    metropolis: &dyn Contrast<DiagonalGaussian>,
-    barker: &dyn Contrast<DiagonalGaussian>,
+    metropolis: &AnyContrast,
+    barker: &AnyContrast,
     rng: &mut Stream,
 ) -> Result<Finding> {
     let x0 = data(20_000, rng);
     // The same proposals for both; the ratio by hand, and the probability to move by the library.
-    let accepted = |kernel: &dyn Contrast<DiagonalGaussian>, rule: fn(f64) -> f64| {
+    let accepted = |kernel: &AnyContrast, rule: fn(f64) -> f64| {
         let candidates = kernel.propose(&model(), State::new(x0.clone()), &mut rng.clone())?;
         let ratio =
             |row: &Vec<Point>| (log_p_tilde(&row[1], &THETA) - log_p_tilde(&row[0], &THETA)).exp();

@@ -5,14 +5,20 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use zhat::Result;
+use zhat::criterion::Criterion;
 use zhat::host::{Place, to_host};
-use zhat::kernel::Candidates;
+use zhat::kernel::{Candidates, Contrast};
 use zhat::model::{DiagonalGaussian, GaussianChain, GaussianChainProposal};
 use zhat::proposal::Proposal;
 use zhat::rng::Stream;
 
 /// A point of the plane, where the model lives.
 pub type Point = [f64; 2];
+
+/// Any contrast on the model.
+pub type AnyContrast = dyn Contrast<DiagonalGaussian>;
+/// Any criterion of the model.
+pub type AnyCriterion = dyn Criterion<DiagonalGaussian>;
 
 /// The parameters of the model `p_theta`, an unnormalised Gaussian: two means, two standard deviations.
 pub const THETA: [f64; 4] = [0.5, -1.0, 1.2, 0.8];

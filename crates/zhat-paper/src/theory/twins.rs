@@ -3,9 +3,7 @@
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 use zhat::Result;
-use zhat::criterion::{
-    Adapted, BinaryNce, Criterion, FromData, ImportanceSampling, Method, Persistent,
-};
+use zhat::criterion::{BinaryNce, FromData, ImportanceSampling, Method, Persistent};
 use zhat::evaluate::{bridge_sampling, smc};
 use zhat::host::Place;
 use zhat::kernel::{
@@ -14,19 +12,18 @@ use zhat::kernel::{
 };
 use zhat::model::{DiagonalGaussian, GaussianChain, GaussianChainProposal, UnnormalisedModel};
 use zhat::proposal::{
-    Adaptive, ConditionalProposal, Hamiltonian, Langevin, ModelItself, Path, Proposal, Proposed,
-    RandomWalk, SequentialProposal,
+    ConditionalProposal, Hamiltonian, Langevin, ModelItself, Path, Proposal, Proposed, RandomWalk,
+    SequentialProposal,
 };
 use zhat::rng::{Stream, Streams};
 use zhat::smc::SmcConfig;
-use zhat::train::OptimiserConfig;
 use zhat::weights::Weights;
 
 use super::equivalences::*;
 use super::estimators::*;
 use super::invariance::*;
 use super::setting::{
-    THETA, chain, chain_proposal, data, log_z, model, place, proposal, weights_by_hand,
+    AnyContrast, THETA, chain, chain_proposal, data, log_z, model, place, proposal, weights_by_hand,
 };
 use super::{Finding, all, chance_of_false_alarm, run};
 
@@ -107,18 +104,11 @@ fn twins() -> Vec<Twin> {
         }),
         ("cnce-factor", FROZEN, |rng| factor_of_likelihood(&Frozen, 0.5, rng)),
         ("adaptive-unbiased", LEFT_OUT, |rng| {
-            let twin = |q| -> Result<Box<dyn Criterion<DiagonalGaussian>>> {
-                let q = Adaptive::new(q);
-                let contrast = ImportanceSampling::new(q.clone(), NEGATIVES)?;
-                Ok(Box::new(Adapted::new(FromData(contrast), q, OptimiserConfig::Sgd)))
-            };
-            adaptive_unbiased(twin, rng)
+            adaptive_unbiased(|q| Ok(Box::new(ImportanceSampling::new(q, NEGATIVES)?)), rng)
         }),
         ("adaptive-unbiased", "no log q in the weights", |rng| {
-            let twin = |q| -> Result<Box<dyn Criterion<DiagonalGaussian>>> {
-                let q = Adaptive::new(q);
-                let kernel = ConditionalImportance::new(NoDensity(q.clone()), NEGATIVES)?;
-                Ok(Box::new(Adapted::new(FromData(kernel), q, OptimiserConfig::Sgd)))
+            let twin = |q| -> Result<Box<AnyContrast>> {
+                Ok(Box::new(ConditionalImportance::new(NoDensity(q), NEGATIVES)?))
             };
             adaptive_unbiased(twin, rng)
         }),

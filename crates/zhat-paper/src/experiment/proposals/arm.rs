@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use burn::tensor::Device;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use zhat::criterion::{Adapted, Criterion, FromData, Persistent};
 use zhat::kernel::{ConditionalImportance, Kernel, Repeat};
 use zhat::model::DiagonalGaussian;
@@ -39,8 +39,8 @@ pub enum Start {
 ///
 /// Its name is `data`, `model` or `adaptive` after the proposal, with `p-` before it for persistent chains and `-kN` after it
 /// for `N` steps: `p-adaptive-k3`. Persistent RNCE with `q = p_d` is `p-rnce`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub struct Arm {
     /// The proposal.
     pub source: Source,
@@ -134,14 +134,6 @@ impl FromStr for Arm {
                 Err(invalid("arm", format!("`{text}`"), expected))
             }
         }
-    }
-}
-
-impl TryFrom<String> for Arm {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
     }
 }
 

@@ -7,7 +7,7 @@ mod report;
 pub use arm::{Arm, Source, Start};
 
 use burn::tensor::Device;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use zhat::Result;
 use zhat::criterion::Criterion;
 use zhat::host::Place;
@@ -30,8 +30,8 @@ pub const START_MEAN: f64 = 4.0;
 pub const BASE_RATE: f64 = 0.01;
 
 /// Settings of the experiment; the default is the paper's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Settings {
     /// Number of repetitions.
     pub runs: usize,

@@ -9,7 +9,7 @@ pub use combinations::{COMBINATIONS, Combined};
 pub use radius::{Ring, point};
 
 use burn::tensor::{Device, Tensor};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use zhat::Result;
 use zhat::criterion::{Criterion, Method, MethodConfig};
 use zhat::host::{Place, to_host};
@@ -36,8 +36,8 @@ pub const BASE_RATE: f64 = 0.01;
 pub const ARMS: [Method; 4] = [Method::Cnce, Method::MhCnce, Method::PCnce, Method::PMhCnce];
 
 /// Settings of the experiment; the default is the paper's main figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Settings {
     /// Number of repetitions.
     pub runs: usize,

@@ -91,20 +91,18 @@ impl Settings {
     }
 
     fn validate(&self) -> Result<()> {
-        let config = |reason: String| Err(TableError::Config { reason });
-        if self.datasets.is_empty() || self.criteria.is_empty() {
-            return config("a table needs at least one set and one criterion".into());
+        let is_empty = self.datasets.is_empty() || self.criteria.is_empty();
+        let is_too_few = self.particles == 0 || self.points == Some(1);
+        let refused = [
+            (is_empty, "a table needs at least one set and one criterion"),
+            (self.estimates < 2, "at least 2 estimates are needed, for an error bar"),
+            (self.batch == Some(0), "a step needs at least one row"),
+            (is_too_few, "particles and points must be at least 2"),
+        ];
+        match refused.into_iter().find(|(is_refused, _)| *is_refused) {
+            Some((_, reason)) => Err(TableError::Config { reason: reason.into() }),
+            None => self.length.validate(),
         }
-        if self.estimates < 2 {
-            return config("at least 2 estimates are needed, for an error bar".into());
-        }
-        if self.batch == Some(0) {
-            return config("a step needs at least one row".into());
-        }
-        if self.particles == 0 || self.points == Some(1) {
-            return config("particles and points must be at least 2".into());
-        }
-        self.length.validate()
     }
 
     /// An error if the directory's table trains otherwise: its cells would not be of one kind.
