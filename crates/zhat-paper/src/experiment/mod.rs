@@ -13,10 +13,10 @@ pub mod table1;
 
 pub use report::{NamedFigure, Report};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What to follow where the paper's text and the authors' published program differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// The text.

@@ -65,6 +65,17 @@ impl Ratio {
     }
 }
 
+/// The median, which is not a number where there is no value.
+pub(super) fn median(values: &[f64]) -> f64 {
+    Quantiles::of(values.to_vec()).map_or(f64::NAN, |quantiles| quantiles.median)
+}
+
+/// The first step of each run that is there, counted from 1; one more than there are where there is none.
+pub(super) fn first_step(runs: &[Vec<f64>], is_there: impl Fn(f64) -> bool) -> Vec<f64> {
+    let first = |run: &Vec<f64>| run.iter().position(|value| is_there(*value));
+    runs.iter().map(|run| (first(run).unwrap_or(run.len()) + 1) as f64).collect()
+}
+
 fn size(number: f64) -> f64 {
     if number.is_nan() { f64::INFINITY } else { number }
 }

@@ -7,15 +7,16 @@ use zhat::train::{DataSource, Event, Trainer, TrainingStep};
 use zhat::watch::Watch;
 use zhat::{Error, Result};
 
-/// Runs all repetitions, and gives those that were finished in their order. One that is stopped gives `None`.
+/// Runs all repetitions of all arms, and gives `[arm][run]` of those that were finished, in their order. A repetition that
+/// is stopped gives `None`.
 pub(super) fn repeat<T: Send>(
-    runs: usize,
+    (runs, num_arms): (usize, usize),
     seed: u64,
     watch: &Watch,
-    run: impl Fn(&Streams) -> Result<Option<T>> + Sync,
-) -> Result<Vec<T>> {
+    run: impl Fn(&Streams) -> Result<Option<Vec<T>>> + Sync,
+) -> Result<Vec<Vec<T>>> {
     let streams = Streams::new(seed);
-    let results: Vec<Option<T>> = (0..runs)
+    let results: Vec<Option<Vec<T>>> = (0..runs)
         .into_par_iter()
         // One at a time, so that no thread is left with a pile at the end.
         .with_max_len(1)
@@ -30,7 +31,11 @@ pub(super) fn repeat<T: Send>(
             Ok(result)
         })
         .collect::<Result<_>>()?;
-    Ok(results.into_iter().flatten().collect())
+    let mut arms: Vec<Vec<T>> = (0..num_arms).map(|_| Vec::new()).collect();
+    for repetition in results.into_iter().flatten() {
+        arms.iter_mut().zip(repetition).for_each(|(arm, result)| arm.push(result));
+    }
+    Ok(arms)
 }
 
 /// Trains, and measures `K` numbers after every step: `K` curves of `num_steps` values, or `None` if it was stopped.

@@ -1,6 +1,7 @@
 //! What a check finds, and how it is decided.
 
 use serde::Serialize;
+use zhat::Result;
 use zhat::testing::{Invariance, exceedance, z_score};
 
 /// Standard errors within which a true claim is found, unless by chance. Twice the normal tail at 5.1 is 3.4e-7; with the
@@ -67,6 +68,16 @@ impl Finding {
         Self::new(worst_z_score(samples, expected), Measure::ZScore, expected.len())
     }
 
+    /// An expectation, from so many draws of a row of components.
+    pub fn of_draws(
+        number: usize,
+        expected: &[f64],
+        mut draw: impl FnMut() -> Result<Vec<f64>>,
+    ) -> Result<Self> {
+        let samples = (0..number).map(|_| draw()).collect::<Result<Vec<_>>>()?;
+        Ok(Self::expectation(&samples, expected))
+    }
+
     /// A claim that an estimator is biased: the largest z-score must be large.
     pub fn bias(samples: &[Vec<f64>], expected: &[f64]) -> Self {
         Self::new(worst_z_score(samples, expected), Measure::ZScoreApart, 0)
@@ -74,25 +85,15 @@ impl Finding {
 
     /// An equality, number by number; differences are relative for numbers above one.
     pub fn equality(computed: &[f64], expected: &[f64]) -> Self {
-        assert_eq!(computed.len(), expected.len(), "as many numbers as are expected");
-        let worst = computed
-            .iter()
-            .zip(expected)
-            .map(|(c, e)| (*c, *e, or((c - e).abs() / e.abs().max(1.0), f64::INFINITY)))
-            .max_by(|a, b| a.2.total_cmp(&b.2))
-            .expect("something to compare");
-        Self::new(worst, Measure::Difference, 0)
+        let distance =
+            |computed: f64, expected: f64| (computed - expected).abs() / expected.abs().max(1.0);
+        Self::new(worst(computed, expected, distance), Measure::Difference, 0)
     }
 
     /// An inequality `larger >= smaller`, pair by pair.
     pub fn at_least(larger: &[f64], smaller: &[f64]) -> Self {
-        let worst = larger
-            .iter()
-            .zip(smaller)
-            .map(|(l, s)| (*l, *s, or(l - s, f64::NEG_INFINITY)))
-            .min_by(|a, b| a.2.total_cmp(&b.2))
-            .expect("something to compare");
-        Self::new(worst, Measure::Margin, 0)
+        let (larger, smaller, _) = worst(larger, smaller, |larger, smaller| smaller - larger);
+        Self::new((larger, smaller, larger - smaller), Measure::Margin, 0)
     }
 
     /// A kernel that leaves its model invariant; a share of moves that is too small counts as a difference.
@@ -130,9 +131,14 @@ impl Finding {
     }
 }
 
-/// A value, or what stands for one that is not a number, so that it is the worst.
-fn or(value: f64, worst: f64) -> f64 {
-    if value.is_nan() { worst } else { value }
+/// The pair that is farthest apart by a distance, and the distance; one that is not a number is the farthest.
+fn worst(first: &[f64], second: &[f64], distance: impl Fn(f64, f64) -> f64) -> (f64, f64, f64) {
+    assert_eq!(first.len(), second.len(), "as many numbers as are expected");
+    let pairs = first.iter().zip(second).map(|(&first, &second)| {
+        let distance = distance(first, second);
+        (first, second, if distance.is_nan() { f64::INFINITY } else { distance })
+    });
+    pairs.max_by(|a, b| a.2.total_cmp(&b.2)).expect("something to compare")
 }
 
 /// Mean, expected value and z-score of the component with the largest z-score; `samples` has a row for each draw.

@@ -17,83 +17,49 @@ use zhat::smc::{ResampleWhen, SmcConfig};
 use zhat::testing::{compare, finite_differences, flatten, gradient};
 use zhat::train::{Batch, TrainingStep};
 
+use super::Finding;
 use super::setting::{
-    CHAIN, CHAIN_PROPOSAL, Point, STAGES, THETA, attached_chain, attached_model, chain,
-    chain_proposal, data, gradient_at, log_p_tilde, log_q, model, place, points, proposal,
-    weighted, weights_by_hand,
+    AnyContrast, AnyCriterion, CHAIN, CHAIN_PROPOSAL, Point, STAGES, THETA, attached_chain,
+    attached_model, chain, chain_proposal, data, gradient_at, less, log_p_tilde, log_q, log_w,
+    model, place, points, proposal, rows, weighted, weights_by_hand,
 };
-use super::{Claim, Finding};
 
 /// Negatives of every check here, and particles beside the retained one.
 const NEGATIVES: usize = 5;
 /// Step of finite differences of formulas in 64-bit floats: truncation and rounding are below 1e-8.
 const STEP: f64 = 1e-5;
 
-pub fn claims() -> Vec<Claim> {
-    vec![
-        Claim {
-            id: "rnce-is-ml-cis",
-            claim: "RNCE is ML-CIS: the gradient of -log p~(x0) + log Z_CIS for every draw (Prop. 3.1)",
-            twin: "the data point left out of the sum; no log q",
-            check: |rng| rnce_is_ml_cis(&mut FromData(cis()?), rng),
-        },
-        Claim {
-            id: "rnce-is-cd1",
-            claim: "RNCE is CD-1 with the CIS kernel: the same gradient for every draw (Prop. 4.1)",
-            twin: "the data point left out of the sum; no log q",
-            check: |rng| rnce_is_cd1(&mut FromData(cis()?), rng),
-        },
-        Claim {
-            id: "rnce-is-cd1-sampled",
-            claim: "RNCE sums out the draw of Algorithm 1: a drawn candidate has the same mean gradient",
-            twin: "candidates drawn without log q; a chain that never moves",
-            check: |rng| drawn_is_summed(&cis()?, weights_by_hand, rng),
-        },
-        Claim {
-            id: "cnce-is-cd1",
-            claim: "CNCE is CD-1 with the CNCE kernel: the same gradient for every draw (Prop. 4.2)",
-            twin: "no q(x|x') / q(x'|x); the acceptance probability of Metropolis",
-            check: |rng| cnce_is_cd1(&mut FromData(barker()?), &mut FromData(independent()?), rng),
-        },
-        Claim {
-            id: "cnce-is-cd1-sampled",
-            claim: "CNCE sums out the draw of Algorithm 2: a drawn candidate has the same mean gradient",
-            twin: "the acceptance probability of Metropolis; a chain that never moves",
-            check: |rng| drawn_is_summed(&barker()?, symmetric_pairs, rng),
-        },
-        Claim {
-            id: "ml-is-value",
-            claim: "ML-IS: weighted candidates have the gradient of -log p~(x0) + log Z_IS (App. A.1)",
-            twin: "the data point counted in the sum; no log q",
-            check: |rng| {
-                ml_is_value(&mut FromData(ImportanceSampling::new(proposal(), NEGATIVES)?), rng)
-            },
-        },
-        Claim {
-            id: "nce-value",
-            claim: "Binary NCE: weighted candidates have the gradient of the logistic loss",
-            twin: "weights that sum to one; no log q",
-            check: |rng| nce_value(&mut FromData(BinaryNce::new(proposal(), NEGATIVES)?), rng),
-        },
-        Claim {
-            id: "smc-rnce-value",
-            claim: "SMC-RNCE: weighted factors have the gradient of -log p~(x0) + log Z_CSMC (App. B.2)",
-            twin: "whole trajectories weighed by the last weights; the density of another proposal",
-            check: |rng| smc_rnce_value(smc_rnce, rng),
-        },
-        Claim {
-            id: "ar-step",
-            claim: "The step of the autoregressive EBM has the mean gradient of RNCE and SMC-RNCE on it, and of -log q(x0)",
-            twin: "the data point left out of the sum; no energy; whole trajectories weighed by the last weights",
-            check: |rng| ar_step(ar_settings, rng),
-        },
-        Claim {
-            id: "reversible-q-halves-cd1",
-            claim: "A q that is reversible in p_theta makes CNCE half of CD-1 (Yair and Michaeli; App. C)",
-            twin: "no q(x|x') / q(x'|x)",
-            check: |rng| reversible_q_halves_cd1(Reversible { correlation: 0.6 }, rng),
-        },
-    ]
+claims! {
+    "rnce-is-ml-cis": "RNCE is ML-CIS: the gradient of -log p~(x0) + log Z_CIS for every draw (Prop. 3.1)",
+        "the data point left out of the sum; no log q",
+        |rng| rnce_is_ml_cis(&mut FromData(cis()?), rng);
+    "rnce-is-cd1": "RNCE is CD-1 with the CIS kernel: the same gradient for every draw (Prop. 4.1)",
+        "the data point left out of the sum; no log q",
+        |rng| is_cd1(&mut FromData(cis()?), weights_by_hand, rng);
+    "rnce-is-cd1-sampled": "RNCE sums out the draw of Algorithm 1: a drawn candidate has the same mean gradient",
+        "candidates drawn without log q; a chain that never moves",
+        |rng| drawn_is_summed(&cis()?, weights_by_hand, rng);
+    "cnce-is-cd1": "CNCE is CD-1 with the CNCE kernel: the same gradient for every draw (Prop. 4.2)",
+        "no q(x|x') / q(x'|x); the acceptance probability of Metropolis",
+        |rng| cnce_is_cd1(&mut FromData(barker()?), &mut FromData(Barker::new(proposal(), NEGATIVES)?), rng);
+    "cnce-is-cd1-sampled": "CNCE sums out the draw of Algorithm 2: a drawn candidate has the same mean gradient",
+        "the acceptance probability of Metropolis; a chain that never moves",
+        |rng| drawn_is_summed(&barker()?, symmetric_pairs, rng);
+    "ml-is-value": "ML-IS: weighted candidates have the gradient of -log p~(x0) + log Z_IS (App. A.1)",
+        "the data point counted in the sum; no log q",
+        |rng| ml_is_value(&mut FromData(ImportanceSampling::new(proposal(), NEGATIVES)?), rng);
+    "nce-value": "Binary NCE: weighted candidates have the gradient of the logistic loss",
+        "weights that sum to one; no log q",
+        |rng| nce_value(&mut FromData(BinaryNce::new(proposal(), NEGATIVES)?), rng);
+    "smc-rnce-value": "SMC-RNCE: weighted factors have the gradient of -log p~(x0) + log Z_CSMC (App. B.2)",
+        "whole trajectories weighed by the last weights; the density of another proposal",
+        |rng| smc_rnce_value(|recorder| Ok(Box::new(every_stage(recorder)?)), rng);
+    "ar-step": "The step of the autoregressive EBM has the mean gradient of RNCE and SMC-RNCE on it, and of -log q(x0)",
+        "the data point left out of the sum; no energy; whole trajectories weighed by the last weights",
+        |rng| ar_step(ar_settings, rng);
+    "reversible-q-halves-cd1": "A q that is reversible in p_theta makes CNCE half of CD-1 (Yair and Michaeli; App. C)",
+        "no q(x|x') / q(x'|x)",
+        |rng| is_cd1(&mut FromData(Barker::new(Reversible, 1)?), |_| vec![0.5, 0.5], rng);
 }
 
 fn cis() -> Result<ConditionalImportance<DiagonalGaussian>> {
@@ -102,10 +68,6 @@ fn cis() -> Result<ConditionalImportance<DiagonalGaussian>> {
 
 fn barker() -> Result<Barker<RandomWalk>> {
     Barker::new(RandomWalk::new(0.9)?, NEGATIVES)
-}
-
-fn independent() -> Result<Barker<DiagonalGaussian>> {
-    Barker::new(proposal(), NEGATIVES)
 }
 
 /// What a criterion says of a batch: its gradient in both forms, and its value.
@@ -128,7 +90,7 @@ impl Differentiated {
         let loss = criterion.loss(model, &x0.into(), rng)?;
         let value = criterion.value(&loss);
         let value = value.map(|value| (to_host(&value)[0], gradient(&value, model)));
-        Ok(Self { rows: points(&loss.candidates), surrogate, value })
+        Ok(Self { rows: rows(&loss.candidates), surrogate, value })
     }
 
     /// The mean over rows of what is computed by hand for each.
@@ -146,44 +108,38 @@ impl Differentiated {
         }
     }
 
-    /// Value and gradient are those of a criterion written out by hand.
-    fn is(&self, by_hand: impl Fn(&[Point], &[f64]) -> f64, theta: &[f64]) -> Finding {
+    /// The gradient is that of a criterion written out by hand, and so is the value: two findings.
+    fn is(&self, by_hand: impl Fn(&[Point], &[f64]) -> f64, theta: &[f64]) -> [Finding; 2] {
         let at = |theta: &[f64]| self.mean(|row| vec![by_hand(row, theta)])[0];
         let value = self.value.as_ref().map_or(f64::NAN, |(value, _)| *value);
-        let gradient = finite_differences(at, theta, STEP);
-        self.gradient_is(&gradient).and(Finding::equality(&[value], &[at(theta)]))
+        let gradient = self.gradient_is(&finite_differences(at, theta, STEP));
+        [gradient, Finding::equality(&[value], &[at(theta)])]
     }
 }
 
-pub fn rnce_is_ml_cis(
-    criterion: &mut dyn Criterion<DiagonalGaussian>,
+/// The library's value is `-log w_0`, which is another by `log q(x_0)` and `log(J + 1)`: only the gradients are the same.
+pub fn rnce_is_ml_cis(criterion: &mut AnyCriterion, rng: &mut Stream) -> Result<Finding> {
+    let by_hand =
+        |row: &[Point], theta: &[f64]| log_z_hat(row, theta) - log_p_tilde(&row[0], theta);
+    let [gradient, _] = Differentiated::new(criterion, &attached_model(), rng)?.is(by_hand, &THETA);
+    Ok(gradient)
+}
+
+/// The log of the mean of `p~(x) / q(x)`, an estimate of `Z`.
+fn log_z_hat(points: &[Point], theta: &[f64]) -> f64 {
+    mean(points.iter().map(|x| log_w(x, theta).exp())).ln()
+}
+
+/// The gradient is that of CD-1 with the draw of `z` summed out, `-grad log p~(x_0) + sum_j w_j grad log p~(x_j)`, with
+/// weights by hand. Weights of a half make it half of CD-1 with the proposal itself as the kernel.
+pub fn is_cd1(
+    criterion: &mut AnyCriterion,
+    weigh: fn(&[Point]) -> Vec<f64>,
     rng: &mut Stream,
 ) -> Result<Finding> {
     let found = Differentiated::new(criterion, &attached_model(), rng)?;
-    let by_hand = |row: &[Point], theta: &[f64]| {
-        let z_cis = mean(row.iter().map(|x| (log_p_tilde(x, theta) - log_q(x)).exp()));
-        z_cis.ln() - log_p_tilde(&row[0], theta)
-    };
-    let at = |theta: &[f64]| found.mean(|row| vec![by_hand(row, theta)])[0];
-    Ok(found.gradient_is(&finite_differences(at, &THETA, STEP)))
-}
-
-/// `-grad log p~(x_0) + sum_j w_j grad log p~(x_j)` by hand, the CD-1 gradient with the draw of `z` summed out.
-fn contrastive_divergence(row: &[Point], weights: Vec<f64>) -> Vec<f64> {
-    let positive = gradient_at(&row[0], &THETA);
-    weighted(row, &weights)
-        .iter()
-        .zip(positive)
-        .map(|(negative, positive)| negative - positive)
-        .collect()
-}
-
-pub fn rnce_is_cd1(
-    criterion: &mut dyn Criterion<DiagonalGaussian>,
-    rng: &mut Stream,
-) -> Result<Finding> {
-    let found = Differentiated::new(criterion, &attached_model(), rng)?;
-    Ok(found.gradient_is(&found.mean(|row| contrastive_divergence(row, weights_by_hand(row)))))
+    let by_hand = |row: &[Point]| less(&weighted(row, &weigh(row)), &gradient_at(&row[0], &THETA));
+    Ok(found.gradient_is(&found.mean(by_hand)))
 }
 
 /// Weights of pairs by hand: `1/J` of the acceptance probability `1 / (1 + 1/r)`, with the log of `r` given.
@@ -202,58 +158,43 @@ pub fn symmetric_pairs(row: &[Point]) -> Vec<f64> {
 
 /// `r = p~(x') q(x) / (p~(x) q(x'))`, for a proposal that does not look at `x`.
 fn independent_pairs(row: &[Point]) -> Vec<f64> {
-    let log_w = |x: &Point| log_p_tilde(x, &THETA) - log_q(x);
-    pairs(row, |x| log_w(x) - log_w(&row[0]))
+    pairs(row, |x| log_w(x, &THETA) - log_w(&row[0], &THETA))
 }
 
 pub fn cnce_is_cd1(
-    walk: &mut dyn Criterion<DiagonalGaussian>,
-    independent: &mut dyn Criterion<DiagonalGaussian>,
+    walk: &mut AnyCriterion,
+    independent: &mut AnyCriterion,
     rng: &mut Stream,
 ) -> Result<Finding> {
-    let walk = Differentiated::new(walk, &attached_model(), rng)?;
-    let independent = Differentiated::new(independent, &attached_model(), rng)?;
-    let by_walk = walk.mean(|row| contrastive_divergence(row, symmetric_pairs(row)));
-    let by_draw = independent.mean(|row| contrastive_divergence(row, independent_pairs(row)));
-    Ok(walk.gradient_is(&by_walk).and(independent.gradient_is(&by_draw)))
+    Ok(is_cd1(walk, symmetric_pairs, rng)?.and(is_cd1(independent, independent_pairs, rng)?))
 }
 
 /// The gradient at a candidate drawn by the library against the sum over all of them by hand, row by row.
 pub fn drawn_is_summed(
-    kernel: &dyn Contrast<DiagonalGaussian>,
+    kernel: &AnyContrast,
     weigh: fn(&[Point]) -> Vec<f64>,
     rng: &mut Stream,
 ) -> Result<Finding> {
     let x0 = data(100_000, rng);
-    let before = to_host(&x0);
-    let candidates = kernel.propose(&model(), State::new(x0), rng)?;
-    let drawn = to_host(&candidates.select(rng).x);
+    let candidates = kernel.propose(&model(), State::new(x0.clone()), rng)?;
+    let drawn = candidates.select(rng).x;
     // Where nothing moves, the drawn candidate is the sum.
-    let moves = Finding::at_least(&[compare(&before, &drawn, 2).share_moved], &[0.05]);
-    let differences: Vec<Vec<f64>> = drawn
-        .chunks_exact(2)
-        .zip(points(&candidates))
-        .map(|(drawn, row)| {
-            let drawn = gradient_at(&[drawn[0], drawn[1]], &THETA);
-            drawn
-                .iter()
-                .zip(weighted(&row, &weigh(&row)))
-                .map(|(drawn, summed)| drawn - summed)
-                .collect()
-        })
+    let moved = compare(&to_host(&x0), &to_host(&drawn), 2).share_moved;
+    let moves = Finding::at_least(&[moved], &[0.05]);
+    let differences: Vec<Vec<f64>> = points(&drawn)
+        .iter()
+        .zip(rows(&candidates))
+        .map(|(drawn, row)| less(&gradient_at(drawn, &THETA), &weighted(&row, &weigh(&row))))
         .collect();
     Ok(Finding::expectation(&differences, &[0.0; 4]).and(moves))
 }
 
-pub fn ml_is_value(
-    criterion: &mut dyn Criterion<DiagonalGaussian>,
-    rng: &mut Stream,
-) -> Result<Finding> {
-    let by_hand = |row: &[Point], theta: &[f64]| {
-        let z_is = mean(row[1..].iter().map(|x| (log_p_tilde(x, theta) - log_q(x)).exp()));
-        z_is.ln() - log_p_tilde(&row[0], theta)
-    };
-    Ok(Differentiated::new(criterion, &attached_model(), rng)?.is(by_hand, &THETA))
+pub fn ml_is_value(criterion: &mut AnyCriterion, rng: &mut Stream) -> Result<Finding> {
+    let by_hand =
+        |row: &[Point], theta: &[f64]| log_z_hat(&row[1..], theta) - log_p_tilde(&row[0], theta);
+    let [gradient, value] =
+        Differentiated::new(criterion, &attached_model(), rng)?.is(by_hand, &THETA);
+    Ok(gradient.and(value))
 }
 
 pub fn nce_value(
@@ -271,7 +212,8 @@ pub fn nce_value(
         -h(&row[0]).ln() - row[1..].iter().map(|x| (1.0 - h(x)).ln()).sum::<f64>()
     };
     let theta = [&THETA[..], &[log_z]].concat();
-    Ok(Differentiated::new(criterion, &model, rng)?.is(by_hand, &theta))
+    let [gradient, value] = Differentiated::new(criterion, &model, rng)?.is(by_hand, &theta);
+    Ok(gradient.and(value))
 }
 
 /// A proposal that remembers all particles at every stage, as they were when their density was asked for.
@@ -296,10 +238,6 @@ impl SequentialProposal for Recorder {
 pub fn every_stage(recorder: Recorder) -> Result<ConditionalSmc<Recorder>> {
     let config = SmcConfig::new(NEGATIVES + 1)?.with_resample_when(ResampleWhen::EveryStage);
     ConditionalSmc::new(recorder, NEGATIVES)?.with_config(config)
-}
-
-fn smc_rnce(recorder: Recorder) -> Result<Box<dyn Contrast<GaussianChain>>> {
-    Ok(Box::new(every_stage(recorder)?))
 }
 
 pub fn smc_rnce_value(
@@ -381,8 +319,8 @@ pub fn ar_step(settings: fn(Method) -> ArStepConfig, rng: &mut Stream) -> Result
         let kernel = ConditionalSmc::new(model.clone(), NEGATIVES)?.with_config(config)?;
         methods.push((FromData(kernel), ArStep::new(&settings(method), 1)?));
     }
-    let mut samples = Vec::new();
-    for step in 0..600 {
+    let mut step = 0;
+    Finding::of_draws(600, &[0.0; 12], || {
         let batch = Batch::from(place().tensor(rng.normals(64 * 3), [64, 3]));
         let mut row = Vec::new();
         for (criterion, engine) in &mut methods {
@@ -396,56 +334,34 @@ pub fn ar_step(settings: fn(Method) -> ArStepConfig, rng: &mut Stream) -> Result
                 pairs.map(|(c, e)| (c - e) * directions.normal()).sum::<f64>()
             }));
         }
-        samples.push(row);
-    }
-    Ok(Finding::expectation(&samples, &[0.0; 12]))
+        step += 1;
+        Ok(row)
+    })
 }
 
 /// An autoregressive step that is reversible with respect to the model: `x' = mu + rho (x - mu) + sqrt(1 - rho^2) s z`.
-pub struct Reversible {
-    pub correlation: f64,
-}
+pub struct Reversible;
 
 impl<M: ?Sized> ConditionalProposal<M> for Reversible {
-    fn propose(
-        &self,
-        _model: &M,
-        x0: &Tensor<2>,
-        num_negatives: usize,
-        rng: &mut Stream,
-    ) -> Result<Proposed> {
-        let [rows, dimension] = x0.dims();
-        let rho = self.correlation;
-        let spread = (1.0 - rho * rho).sqrt();
+    fn propose(&self, _model: &M, x0: &Tensor<2>, j: usize, rng: &mut Stream) -> Result<Proposed> {
+        let rho: f64 = 0.6;
+        let variance = 1.0 - rho * rho;
         let (mut x, mut log_ratio) = (Vec::new(), Vec::new());
-        for start in to_host(x0).chunks_exact(dimension) {
-            for _ in 0..num_negatives {
-                let mut ratio = 0.0;
-                for i in 0..dimension {
-                    let (mean, std_dev) = (THETA[i], THETA[2 + i]);
-                    let (a, z) = ((start[i] - mean) / std_dev, rng.normal());
-                    let b = rho * a + spread * z;
-                    x.push(mean + std_dev * b);
-                    // log N(b; rho a, 1 - rho^2) - log N(a; rho b, 1 - rho^2).
-                    ratio +=
-                        ((a - rho * b).powi(2) - (b - rho * a).powi(2)) / (2.0 * spread * spread);
-                }
-                log_ratio.push(ratio);
+        for start in points(x0).iter().flat_map(|start| vec![start; j]) {
+            let mut ratio = 0.0;
+            for i in 0..2 {
+                let (mean, std_dev) = (THETA[i], THETA[2 + i]);
+                let a = (start[i] - mean) / std_dev;
+                let b = rho * a + variance.sqrt() * rng.normal();
+                x.push(mean + std_dev * b);
+                // log N(b; rho a, 1 - rho^2) - log N(a; rho b, 1 - rho^2).
+                ratio += ((a - rho * b).powi(2) - (b - rho * a).powi(2)) / (2.0 * variance);
             }
+            log_ratio.push(ratio);
         }
-        let x = Place::of(x0).tensor(x, [rows, num_negatives, dimension]);
+        let x = Place::of(x0).tensor(x, [x0.dims()[0], j, 2]);
         Ok(Proposed { x, log_ratio: Some(log_ratio) })
     }
-}
-
-pub fn reversible_q_halves_cd1<Q>(proposal: Q, rng: &mut Stream) -> Result<Finding>
-where
-    Q: ConditionalProposal<DiagonalGaussian>,
-{
-    let mut criterion = FromData(Barker::new(proposal, 1)?);
-    let found = Differentiated::new(&mut criterion, &attached_model(), rng)?;
-    // CD-1 with q itself as the kernel: -grad log p~(x_0) + grad log p~(x_1).
-    Ok(found.gradient_is(&found.mean(|row| contrastive_divergence(row, vec![0.5, 0.5]))))
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {

@@ -12,8 +12,8 @@ use zhat::proposal::{
 use zhat::rng::Stream;
 use zhat::testing::{compare, invariance};
 
+use super::Finding;
 use super::setting::{chain, chain_proposal, data, model, place};
-use super::{Claim, Finding};
 
 /// Chains that are moved.
 const NUMBER: usize = 100_000;
@@ -21,63 +21,31 @@ const NUMBER: usize = 100_000;
 /// Any kernel on points of the plane.
 pub type Transition = Box<dyn Kernel<dyn UnnormalisedModel>>;
 
-pub fn claims() -> Vec<Claim> {
-    vec![
-        Claim {
-            id: "cis-invariant",
-            claim: "The CIS kernel leaves p_theta invariant, k = 1 and 3: means of x^a y^b do not change",
-            twin: "a chain that never moves; no log q",
-            check: |rng| invariant(cis, rng),
-        },
-        Claim {
-            id: "cnce-invariant",
-            claim: "The CNCE (Barker) kernel leaves p_theta invariant, k = 1 and 3",
-            twin: "a chain that never moves; a walk that drifts",
-            check: |rng| invariant(|| Ok(Box::new(Barker::new(walk()?, 2)?)), rng),
-        },
-        Claim {
-            id: "mh-invariant",
-            claim: "The Metropolis-Hastings kernel leaves p_theta invariant, k = 1 and 3",
-            twin: "a chain that never moves; a walk that drifts",
-            check: |rng| invariant(|| Ok(Box::new(Metropolis::new(walk()?, 2)?)), rng),
-        },
-        Claim {
-            id: "mala-invariant",
-            claim: "MALA leaves p_theta invariant, k = 1 and 3",
-            twin: "a chain that never moves; no q(x|x') / q(x'|x)",
-            check: |rng| invariant(|| Ok(Box::new(Metropolis::new(Langevin::new(0.6)?, 1)?)), rng),
-        },
-        Claim {
-            id: "hmc-invariant",
-            claim: "HMC leaves p_theta invariant, k = 1 and 3",
-            twin: "a chain that never moves; no kinetic energy",
-            check: |rng| {
-                invariant(|| Ok(Box::new(Metropolis::new(Hamiltonian::new(0.3, 5)?, 1)?)), rng)
-            },
-        },
-        Claim {
-            id: "time-reversal-invariant",
-            claim: "The time-reversal kernel leaves p_theta invariant, k = 1 and 3",
-            twin: "a chain that never moves; a walk that drifts",
-            check: |rng| invariant(|| Ok(Box::new(Barker::new(Path::new(walk()?, 3)?, 2)?)), rng),
-        },
-        Claim {
-            id: "csmc-invariant",
-            claim: "The conditional SMC kernel leaves p_theta invariant, k = 1 and 3",
-            twin: "a chain that never moves; the density of another proposal",
-            check: |rng| {
-                csmc_invariant(|| Ok(Box::new(ConditionalSmc::new(chain_proposal(), 4)?)), rng)
-            },
-        },
-        Claim {
-            id: "persistent-invariant",
-            claim: "Persistent chains that have reached p_theta stay there, whatever the data",
-            twin: "a chain that never moves; chains that start from the data at every step; a walk that drifts",
-            check: |rng| {
-                persistent_invariant(&mut Persistent::new(Metropolis::new(walk()?, 2)?, 1)?, rng)
-            },
-        },
-    ]
+claims! {
+    "cis-invariant": "The CIS kernel leaves p_theta invariant, k = 1 and 3: means of x^a y^b do not change",
+        "a chain that never moves; no log q",
+        |rng| invariant(cis, rng);
+    "cnce-invariant": "The CNCE (Barker) kernel leaves p_theta invariant, k = 1 and 3",
+        "a chain that never moves; a walk that drifts",
+        |rng| invariant(|| Ok(Box::new(Barker::new(walk()?, 2)?)), rng);
+    "mh-invariant": "The Metropolis-Hastings kernel leaves p_theta invariant, k = 1 and 3",
+        "a chain that never moves; a walk that drifts",
+        |rng| invariant(|| Ok(Box::new(Metropolis::new(walk()?, 2)?)), rng);
+    "mala-invariant": "MALA leaves p_theta invariant, k = 1 and 3",
+        "a chain that never moves; no q(x|x') / q(x'|x)",
+        |rng| invariant(|| Ok(Box::new(Metropolis::new(Langevin::new(0.6)?, 1)?)), rng);
+    "hmc-invariant": "HMC leaves p_theta invariant, k = 1 and 3",
+        "a chain that never moves; no kinetic energy",
+        |rng| invariant(|| Ok(Box::new(Metropolis::new(Hamiltonian::new(0.3, 5)?, 1)?)), rng);
+    "time-reversal-invariant": "The time-reversal kernel leaves p_theta invariant, k = 1 and 3",
+        "a chain that never moves; a walk that drifts",
+        |rng| invariant(|| Ok(Box::new(Barker::new(Path::new(walk()?, 3)?, 2)?)), rng);
+    "csmc-invariant": "The conditional SMC kernel leaves p_theta invariant, k = 1 and 3",
+        "a chain that never moves; the density of another proposal",
+        |rng| csmc_invariant(|| Ok(Box::new(ConditionalSmc::new(chain_proposal(), 4)?)), rng);
+    "persistent-invariant": "Persistent chains that have reached p_theta stay there, whatever the data",
+        "a chain that never moves; chains that start from the data at every step; a walk that drifts",
+        |rng| persistent_invariant(&mut Persistent::new(Metropolis::new(walk()?, 2)?, 1)?, rng);
 }
 
 fn cis() -> Result<Transition> {
@@ -101,9 +69,10 @@ pub fn invariant(kernel: fn() -> Result<Transition>, rng: &mut Stream) -> Result
         &device,
     )?;
     let x0 = gaussian.sample(NUMBER, &place(), rng);
-    let one = steps(kernel()?, &gaussian as &dyn UnnormalisedModel, 1, x0, rng)?;
+    let one = steps(kernel, &gaussian as &dyn UnnormalisedModel, 1, &x0, rng)?;
     let x0 = mixture.sample(NUMBER, &place(), rng);
-    Ok(one.and(both(kernel, &mixture as &dyn UnnormalisedModel, x0, rng)?))
+    let mixture = &mixture as &dyn UnnormalisedModel;
+    Ok(one.and(steps(kernel, mixture, 1, &x0, rng)?).and(steps(kernel, mixture, 3, &x0, rng)?))
 }
 
 /// Moves exact draws of a sequential model by one step and by three.
@@ -112,27 +81,18 @@ pub fn csmc_invariant(
     rng: &mut Stream,
 ) -> Result<Finding> {
     let (model, x0) = chain(NUMBER / 2, rng)?;
-    both(kernel, &model, x0, rng)
-}
-
-fn both<M: ?Sized>(
-    kernel: fn() -> Result<Box<dyn Kernel<M>>>,
-    model: &M,
-    x0: Tensor<2>,
-    rng: &mut Stream,
-) -> Result<Finding> {
-    let one = steps(kernel()?, model, 1, x0.clone(), rng)?;
-    Ok(one.and(steps(kernel()?, model, 3, x0, rng)?))
+    Ok(steps(kernel, &model, 1, &x0, rng)?.and(steps(kernel, &model, 3, &x0, rng)?))
 }
 
 fn steps<M: ?Sized>(
-    kernel: Box<dyn Kernel<M>>,
+    kernel: fn() -> Result<Box<dyn Kernel<M>>>,
     model: &M,
     num_steps: usize,
-    x0: Tensor<2>,
+    x0: &Tensor<2>,
     rng: &mut Stream,
 ) -> Result<Finding> {
-    Ok(Finding::invariance(&invariance(&Repeat::new(kernel, num_steps)?, model, x0, rng)?))
+    let kernel = Repeat::new(kernel()?, num_steps)?;
+    Ok(Finding::invariance(&invariance(&kernel, model, x0.clone(), rng)?))
 }
 
 /// Chains that start at draws of the model, three steps of training on other data later.

@@ -4,6 +4,15 @@
 //! function of what it checks: a kernel, a criterion, an estimator. So it can be given a broken one, and the tests
 //! give every check a broken twin that it must notice.
 
+/// A table of claims: a short name, what the paper says, the mistakes that the check notices, and the check.
+macro_rules! claims {
+    ($($id:literal: $claim:literal, $twin:literal, $check:expr;)*) => {
+        pub fn claims() -> Vec<super::Claim> {
+            vec![$(super::Claim { id: $id, claim: $claim, twin: $twin, check: $check }),*]
+        }
+    };
+}
+
 mod check;
 mod equivalences;
 mod estimators;
@@ -18,7 +27,7 @@ use rayon::prelude::*;
 use zhat::Result;
 use zhat::rng::{Stream, Streams};
 
-/// A claim of the paper, the mistakes that its check notices, and the check, on a stream of its own.
+/// A row of the table; the check is on a stream of its own.
 struct Claim {
     id: &'static str,
     claim: &'static str,

@@ -5,14 +5,20 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use zhat::Result;
+use zhat::criterion::Criterion;
 use zhat::host::{Place, to_host};
-use zhat::kernel::Candidates;
+use zhat::kernel::{Candidates, Contrast};
 use zhat::model::{DiagonalGaussian, GaussianChain, GaussianChainProposal};
 use zhat::proposal::Proposal;
 use zhat::rng::Stream;
 
 /// A point of the plane, where the model lives.
 pub type Point = [f64; 2];
+
+/// Any contrast on the model.
+pub type AnyContrast = dyn Contrast<DiagonalGaussian>;
+/// Any criterion of the model.
+pub type AnyCriterion = dyn Criterion<DiagonalGaussian>;
 
 /// The parameters of the model `p_theta`, an unnormalised Gaussian: two means, two standard deviations.
 pub const THETA: [f64; 4] = [0.5, -1.0, 1.2, 0.8];
@@ -60,6 +66,11 @@ pub fn log_q(x: &Point) -> f64 {
     log_p_tilde(x, &PHI) - log_z(&PHI)
 }
 
+/// `log p~(x) - log q(x)` by hand.
+pub fn log_w(x: &Point, theta: &[f64]) -> f64 {
+    log_p_tilde(x, theta) - log_q(x)
+}
+
 /// `log Z` of a Gaussian in the plane, `log(2 pi) + sum_i log s_i`.
 pub fn log_z(theta: &[f64]) -> f64 {
     (2.0 * std::f64::consts::PI * theta[2] * theta[3]).ln()
@@ -78,13 +89,20 @@ pub fn gradient_at(x: &Point, theta: &[f64; 4]) -> [f64; 4] {
     })
 }
 
+/// The points of a tensor, in its order.
+pub fn points<const D: usize>(x: &Tensor<D>) -> Vec<Point> {
+    to_host(x).chunks_exact(2).map(|x| [x[0], x[1]]).collect()
+}
+
 /// The candidates of every row.
-pub fn points(candidates: &Candidates) -> Vec<Vec<Point>> {
+pub fn rows(candidates: &Candidates) -> Vec<Vec<Point>> {
     let columns = candidates.x.dims()[1];
-    let x = to_host(&candidates.x);
-    x.chunks_exact(2 * columns)
-        .map(|row| row.chunks_exact(2).map(|x| [x[0], x[1]]).collect())
-        .collect()
+    points(&candidates.x).chunks_exact(columns).map(<[Point]>::to_vec).collect()
+}
+
+/// One gradient less another.
+pub fn less(first: &[f64], second: &[f64]) -> Vec<f64> {
+    first.iter().zip(second).map(|(first, second)| first - second).collect()
 }
 
 /// `sum_j w_j grad log p~(x_j)` of a row.
@@ -98,7 +116,7 @@ pub fn weighted(points: &[Point], weights: &[f64]) -> Vec<f64> {
 
 /// The weights of CIS by hand, `w_j = (p~(x_j) / q(x_j)) / sum_l p~(x_l) / q(x_l)`.
 pub fn weights_by_hand(points: &[Point]) -> Vec<f64> {
-    let w: Vec<f64> = points.iter().map(|x| (log_p_tilde(x, &THETA) - log_q(x)).exp()).collect();
+    let w: Vec<f64> = points.iter().map(|x| log_w(x, &THETA).exp()).collect();
     let sum: f64 = w.iter().sum();
     w.iter().map(|w| w / sum).collect()
 }

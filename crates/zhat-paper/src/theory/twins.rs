@@ -3,9 +3,7 @@
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 use zhat::Result;
-use zhat::criterion::{
-    Adapted, BinaryNce, Criterion, FromData, ImportanceSampling, Method, Persistent,
-};
+use zhat::criterion::{BinaryNce, FromData, ImportanceSampling, Method, Persistent};
 use zhat::evaluate::{bridge_sampling, smc};
 use zhat::host::Place;
 use zhat::kernel::{
@@ -14,18 +12,19 @@ use zhat::kernel::{
 };
 use zhat::model::{DiagonalGaussian, GaussianChain, GaussianChainProposal, UnnormalisedModel};
 use zhat::proposal::{
-    Adaptive, ConditionalProposal, Hamiltonian, Langevin, ModelItself, Path, Proposal, Proposed,
-    RandomWalk, SequentialProposal,
+    ConditionalProposal, Hamiltonian, Langevin, ModelItself, Path, Proposal, Proposed, RandomWalk,
+    SequentialProposal,
 };
 use zhat::rng::{Stream, Streams};
 use zhat::smc::SmcConfig;
-use zhat::train::OptimiserConfig;
 use zhat::weights::Weights;
 
 use super::equivalences::*;
 use super::estimators::*;
 use super::invariance::*;
-use super::setting::{THETA, chain, chain_proposal, data, log_z, model, place, proposal};
+use super::setting::{
+    AnyContrast, THETA, chain, chain_proposal, data, log_z, model, place, proposal, weights_by_hand,
+};
 use super::{Finding, all, chance_of_false_alarm, run};
 
 /// A check given something broken.
@@ -35,14 +34,12 @@ fn twins() -> Vec<Twin> {
     vec![
         ("rnce-is-ml-cis", LEFT_OUT, |rng| rnce_is_ml_cis(&mut FromData(left_out()?), rng)),
         ("rnce-is-ml-cis", NO_Q, |rng| rnce_is_ml_cis(&mut FromData(no_q()?), rng)),
-        ("rnce-is-cd1", LEFT_OUT, |rng| rnce_is_cd1(&mut FromData(left_out()?), rng)),
-        ("rnce-is-cd1", NO_Q, |rng| rnce_is_cd1(&mut FromData(no_q()?), rng)),
+        ("rnce-is-cd1", LEFT_OUT, |rng| is_cd1(&mut FromData(left_out()?), weights_by_hand, rng)),
+        ("rnce-is-cd1", NO_Q, |rng| is_cd1(&mut FromData(no_q()?), weights_by_hand, rng)),
         ("rnce-is-cd1-sampled", "candidates drawn without log q", |rng| {
-            drawn_is_summed(&no_q()?, super::setting::weights_by_hand, rng)
+            drawn_is_summed(&no_q()?, weights_by_hand, rng)
         }),
-        ("rnce-is-cd1-sampled", FROZEN, |rng| {
-            drawn_is_summed(&Frozen, super::setting::weights_by_hand, rng)
-        }),
+        ("rnce-is-cd1-sampled", FROZEN, |rng| drawn_is_summed(&Frozen, weights_by_hand, rng)),
         ("cnce-is-cd1", NO_RATIO, |rng| {
             let independent = Barker::new(NoRatio(proposal()), 5)?;
             cnce_is_cd1(&mut FromData(Barker::new(walk()?, 5)?), &mut FromData(independent), rng)
@@ -86,7 +83,7 @@ fn twins() -> Vec<Twin> {
             ar_step(settings, rng)
         }),
         ("reversible-q-halves-cd1", NO_RATIO, |rng| {
-            reversible_q_halves_cd1(NoRatio(Reversible { correlation: 0.6 }), rng)
+            is_cd1(&mut FromData(Barker::new(NoRatio(Reversible), 1)?), |_| vec![0.5, 0.5], rng)
         }),
         ("cis-gradient-unbiased", LEFT_OUT, |rng| cis_gradient_unbiased(&left_out()?, rng)),
         ("cis-gradient-unbiased", NO_Q, |rng| cis_gradient_unbiased(&no_q()?, rng)),
@@ -107,18 +104,11 @@ fn twins() -> Vec<Twin> {
         }),
         ("cnce-factor", FROZEN, |rng| factor_of_likelihood(&Frozen, 0.5, rng)),
         ("adaptive-unbiased", LEFT_OUT, |rng| {
-            let twin = |q| -> Result<Box<dyn Criterion<DiagonalGaussian>>> {
-                let q = Adaptive::new(q);
-                let contrast = ImportanceSampling::new(q.clone(), NEGATIVES)?;
-                Ok(Box::new(Adapted::new(FromData(contrast), q, OptimiserConfig::Sgd)))
-            };
-            adaptive_unbiased(twin, rng)
+            adaptive_unbiased(|q| Ok(Box::new(ImportanceSampling::new(q, NEGATIVES)?)), rng)
         }),
         ("adaptive-unbiased", "no log q in the weights", |rng| {
-            let twin = |q| -> Result<Box<dyn Criterion<DiagonalGaussian>>> {
-                let q = Adaptive::new(q);
-                let kernel = ConditionalImportance::new(NoDensity(q.clone()), NEGATIVES)?;
-                Ok(Box::new(Adapted::new(FromData(kernel), q, OptimiserConfig::Sgd)))
+            let twin = |q| -> Result<Box<AnyContrast>> {
+                Ok(Box::new(ConditionalImportance::new(NoDensity(q), NEGATIVES)?))
             };
             adaptive_unbiased(twin, rng)
         }),

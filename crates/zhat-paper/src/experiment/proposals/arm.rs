@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use burn::tensor::Device;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use zhat::criterion::{Adapted, Criterion, FromData, Persistent};
 use zhat::kernel::{ConditionalImportance, Kernel, Repeat};
 use zhat::model::DiagonalGaussian;
@@ -39,8 +39,8 @@ pub enum Start {
 ///
 /// Its name is `data`, `model` or `adaptive` after the proposal, with `p-` before it for persistent chains and `-kN` after it
 /// for `N` steps: `p-adaptive-k3`. Persistent RNCE with `q = p_d` is `p-rnce`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub struct Arm {
     /// The proposal.
     pub source: Source,
@@ -50,14 +50,14 @@ pub struct Arm {
     pub num_steps: usize,
 }
 
-/// Every arm with one step, by name.
-const NAMES: [(&str, Source, Start); 6] = [
-    ("data", Source::Data, Start::Data),
-    ("model", Source::Model, Start::Data),
-    ("adaptive", Source::Adaptive, Start::Data),
-    ("p-rnce", Source::Data, Start::Persistent),
-    ("p-model", Source::Model, Start::Persistent),
-    ("p-adaptive", Source::Adaptive, Start::Persistent),
+/// Every arm with one step: its name, its label, and what it is.
+const NAMES: [(&str, &str, Source, Start); 6] = [
+    ("data", "q = p_{d}", Source::Data, Start::Data),
+    ("model", "q = p_{θ}", Source::Model, Start::Data),
+    ("adaptive", "q = q_{φ}", Source::Adaptive, Start::Data),
+    ("p-rnce", "q = p_{d}, persistent", Source::Data, Start::Persistent),
+    ("p-model", "q = p_{θ}, persistent", Source::Model, Start::Persistent),
+    ("p-adaptive", "q = q_{φ}, persistent", Source::Adaptive, Start::Persistent),
 ];
 
 impl Arm {
@@ -94,32 +94,27 @@ impl Arm {
 
     /// How a figure and a sentence call it.
     pub fn label(self) -> String {
-        let proposal = match self.source {
-            Source::Data => "q = p_{d}",
-            Source::Model => "q = p_{θ}",
-            Source::Adaptive => "q = q_{φ}",
-        };
-        let start = match self.start {
-            Start::Data => "",
-            Start::Persistent => ", persistent",
-        };
-        let steps = match self.num_steps {
-            1 => String::new(),
-            k => format!(", k = {k}"),
-        };
-        format!("{proposal}{start}{steps}")
+        match (self.names().1, self.num_steps) {
+            (label, 1) => label.into(),
+            (label, k) => format!("{label}, k = {k}"),
+        }
+    }
+
+    /// Name and label with one step.
+    fn names(self) -> (&'static str, &'static str) {
+        let mut all = NAMES.into_iter();
+        let (name, label, ..) = all
+            .find(|&(.., source, start)| (source, start) == (self.source, self.start))
+            .expect("every arm has a name");
+        (name, label)
     }
 }
 
 impl fmt::Display for Arm {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, ..) = NAMES
-            .into_iter()
-            .find(|&(_, source, start)| (source, start) == (self.source, self.start))
-            .expect("every arm has a name");
-        match self.num_steps {
-            1 => write!(formatter, "{name}"),
-            k => write!(formatter, "{name}-k{k}"),
+        match (self.names().0, self.num_steps) {
+            (name, 1) => write!(formatter, "{name}"),
+            (name, k) => write!(formatter, "{name}-k{k}"),
         }
     }
 }
@@ -131,7 +126,7 @@ impl FromStr for Arm {
         let steps = text.rsplit_once("-k").and_then(|(name, k)| Some((name, k.parse().ok()?)));
         let (name, num_steps) = steps.unwrap_or((text, 1));
         match NAMES.into_iter().find(|&(known, ..)| known == name) {
-            Some((_, source, start)) if num_steps > 0 => Ok(Self { source, start, num_steps }),
+            Some((.., source, start)) if num_steps > 0 => Ok(Self { source, start, num_steps }),
             _ => {
                 let names = NAMES.map(|(name, ..)| name).join(", ");
                 let expected =
@@ -139,14 +134,6 @@ impl FromStr for Arm {
                 Err(invalid("arm", format!("`{text}`"), expected))
             }
         }
-    }
-}
-
-impl TryFrom<String> for Arm {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
     }
 }
 
@@ -162,7 +149,7 @@ mod tests {
 
     #[test]
     fn names_are_read_back_as_they_were_written() {
-        for (_, source, start) in NAMES {
+        for (.., source, start) in NAMES {
             for num_steps in [1, 4] {
                 let arm = Arm { source, start, num_steps };
                 assert_eq!(arm.to_string().parse(), Ok(arm));

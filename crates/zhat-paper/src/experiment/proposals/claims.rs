@@ -1,11 +1,11 @@
 //! The paper's claims about proposals, beside what was measured.
 
 use zhat_report::number::rounded;
-use zhat_report::{Claim, Decision, Quantiles};
+use zhat_report::{Claim, Decision};
 
 use super::{Arm, DIMENSION, Results, Settings};
 use crate::experiment::Protocol;
-use crate::experiment::paired::{RATIO_TEST, Ratio};
+use crate::experiment::paired::{RATIO_TEST, Ratio, first_step, median};
 
 /// Below this divergence an arm counts as having found the data distribution.
 const FOUND: f64 = 0.1;
@@ -25,7 +25,8 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
         (runs(Arm::DATA), runs(Arm::MODEL), runs(Arm::ADAPTIVE))
     {
         claims.push(order(data, model, adaptive));
-        let steps = [data, model, adaptive].map(first_below);
+        let steps =
+            [data, model, adaptive].map(|runs| first_step(runs, |divergence| divergence < FOUND));
         claims.push(fastest(&steps, results.settings.steps));
         claims.push(much_better(&steps));
     }
@@ -47,9 +48,9 @@ fn order(data: &[Vec<f64>], model: &[Vec<f64>], adaptive: &[Vec<f64>]) -> Claim 
         format!(
             "At step {step} the median KL is {} with q = p_{{θ}}, {} with q = q_{{φ}} and {} with q = p_{{d}}; ratios {next} \
              and {last}.",
-            rounded(middle(&model)),
-            rounded(middle(&adaptive)),
-            rounded(middle(&data))
+            rounded(median(&model)),
+            rounded(median(&adaptive)),
+            rounded(median(&data))
         ),
         Decision::all([next.is_above(1.0), last.is_above(1.0)]),
     )
@@ -58,7 +59,7 @@ fn order(data: &[Vec<f64>], model: &[Vec<f64>], adaptive: &[Vec<f64>]) -> Claim 
 /// The model as its own proposal is first below the threshold.
 fn fastest([data, model, adaptive]: &[Vec<f64>; 3], steps: usize) -> Claim {
     let ratios = [ratio(adaptive, model), ratio(data, model)];
-    let shown = |arm: &[f64]| match middle(arm) {
+    let shown = |arm: &[f64]| match median(arm) {
         at if at > steps as f64 => format!("more than {steps}"),
         at => at.to_string(),
     };
@@ -101,10 +102,10 @@ fn same_floor(results: &Results) -> Option<Claim> {
     }
     let (mut floors, mut shown) = (Vec::new(), Vec::new());
     for (arm, runs) in settings.arms.iter().zip(&results.divergences) {
-        let median = medians(runs);
-        let converged = converged(&median, settings.protocol);
+        let curve = medians(runs);
+        let converged = converged(&curve, settings.protocol);
         let unfinished = if converged { "" } else { " (has not converged)" };
-        shown.push(format!("{} with {}{unfinished}", rounded(level(&median)), arm.label()));
+        shown.push(format!("{} with {}{unfinished}", rounded(level(&curve)), arm.label()));
         if converged {
             floors.push(runs.iter().map(|run| level(run)).collect::<Vec<_>>());
         }
@@ -154,42 +155,31 @@ fn set_by(settings: &Settings) -> String {
     }
 }
 
-/// The first step of each run after which it is below the threshold, counted from 1; one more than there are where there is none.
-fn first_below(runs: &[Vec<f64>]) -> Vec<f64> {
-    let first = |run: &Vec<f64>| run.iter().position(|value| *value < FOUND);
-    runs.iter().map(|run| (first(run).unwrap_or(run.len()) + 1) as f64).collect()
-}
-
 fn ratio(first: &[f64], second: &[f64]) -> Ratio {
     Ratio::of(first.iter().copied().zip(second.iter().copied()))
 }
 
 /// The typical median over the last tenth of a run.
-fn level(median: &[f64]) -> f64 {
-    let tenth = median.len().div_ceil(10);
-    middle(&median[median.len() - tenth..])
+fn level(curve: &[f64]) -> f64 {
+    median(&curve[curve.len() - curve.len().div_ceil(10)..])
 }
 
 /// Whether the median has come far down (to a twentieth of its start) and has stopped falling (the last tenth is not below
 /// two thirds of the tenth before). On the plateau where `q = p_d` spends half of its time, only the second is true.
 ///
 /// Where the learning rate decays, as in the published program, the floor falls with it, and the first is enough.
-fn converged(median: &[f64], protocol: Protocol) -> bool {
-    let tenth = median.len().div_ceil(10);
-    let before = &median[median.len().saturating_sub(2 * tenth)..median.len() - tenth];
-    let (start, level) = (median[0], level(median));
-    let falling = before.is_empty() || level < middle(before) * 2.0 / 3.0;
+fn converged(curve: &[f64], protocol: Protocol) -> bool {
+    let tenth = curve.len().div_ceil(10);
+    let before = &curve[curve.len().saturating_sub(2 * tenth)..curve.len() - tenth];
+    let (start, level) = (curve[0], level(curve));
+    let falling = before.is_empty() || level < median(before) * 2.0 / 3.0;
     level < start / 20.0 && (protocol == Protocol::AsPublished || !falling)
-}
-
-fn middle(values: &[f64]) -> f64 {
-    Quantiles::of(values.to_vec()).map_or(f64::NAN, |quantiles| quantiles.median)
 }
 
 /// The median over runs after every step.
 fn medians(runs: &[Vec<f64>]) -> Vec<f64> {
     let steps = runs.iter().map(Vec::len).min().unwrap_or(0);
-    (0..steps).map(|step| middle(&runs.iter().map(|run| run[step]).collect::<Vec<_>>())).collect()
+    (0..steps).map(|step| median(&runs.iter().map(|run| run[step]).collect::<Vec<_>>())).collect()
 }
 
 #[cfg(test)]

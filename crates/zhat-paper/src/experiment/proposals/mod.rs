@@ -7,7 +7,7 @@ mod report;
 pub use arm::{Arm, Source, Start};
 
 use burn::tensor::Device;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use zhat::Result;
 use zhat::criterion::Criterion;
 use zhat::host::Place;
@@ -30,8 +30,8 @@ pub const START_MEAN: f64 = 4.0;
 pub const BASE_RATE: f64 = 0.01;
 
 /// Settings of the experiment; the default is the paper's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Settings {
     /// Number of repetitions.
     pub runs: usize,
@@ -139,7 +139,8 @@ impl Results {
 /// Runs the experiment on the current thread pool.
 pub fn run(settings: &Settings, watch: &Watch) -> Result<Results> {
     settings.validate()?;
-    let repetitions = repeat(settings.runs, settings.seed, watch, |streams| {
+    let number = (settings.runs, settings.arms.len());
+    let divergences = repeat(number, settings.seed, watch, |streams| {
         let data = Data::new(settings, streams);
         let curves = settings.arms.iter().map(|arm| {
             let criterion = arm.criterion(settings.negatives)?;
@@ -147,12 +148,6 @@ pub fn run(settings: &Settings, watch: &Watch) -> Result<Results> {
         });
         curves.collect::<Result<Option<Vec<_>>>>()
     })?;
-    let mut divergences = vec![Vec::with_capacity(repetitions.len()); settings.arms.len()];
-    for repetition in repetitions {
-        for (arm, curve) in divergences.iter_mut().zip(repetition) {
-            arm.push(curve);
-        }
-    }
     Ok(Results { settings: settings.clone(), divergences })
 }
 

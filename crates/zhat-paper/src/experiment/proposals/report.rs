@@ -4,7 +4,7 @@ use zhat_report::figure::{Colour, Figure, Panel, Scale, Series};
 use zhat_report::{Experiment, ReportError, Setting, log_spaced_iterations, summarise};
 
 use super::claims::claims;
-use super::{Arm, BASE_RATE, Results, Source, Start};
+use super::{Arm, BASE_RATE, Results};
 use crate::experiment::report::record;
 use crate::experiment::{NamedFigure, Protocol, Report};
 
@@ -80,9 +80,9 @@ impl Results {
 /// The paper's colours for the paper's arms, and others for others.
 fn colour(arm: Arm, index: usize) -> Colour {
     match arm {
-        Arm { source: Source::Data, start: Start::Data, num_steps: 1 } => Colour::VERMILION,
-        Arm { source: Source::Model, start: Start::Data, num_steps: 1 } => Colour::BLUE,
-        Arm { source: Source::Adaptive, start: Start::Data, num_steps: 1 } => Colour::SKY,
+        Arm::DATA => Colour::VERMILION,
+        Arm::MODEL => Colour::BLUE,
+        Arm::ADAPTIVE => Colour::SKY,
         _ => Colour::of_series(3 + index),
     }
 }

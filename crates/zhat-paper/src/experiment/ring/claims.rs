@@ -5,7 +5,7 @@ use zhat_report::number::rounded;
 use zhat_report::{Claim, Decision, Quantiles};
 
 use super::{ArmCurves, Results};
-use crate::experiment::paired::{RATIO_TEST, Ratio};
+use crate::experiment::paired::{RATIO_TEST, Ratio, first_step, median};
 
 /// From this number of training points on, the paper finds no gain of persistence in the median.
 const MANY_SAMPLES: usize = 1000;
@@ -63,8 +63,9 @@ fn larger_acceptance(results: &Results) -> Claim {
 
 /// MH-CNCE gets sooner to twice the median error at which CNCE ends.
 fn faster(cnce: &ArmCurves, mh_cnce: &ArmCurves) -> Claim {
-    let threshold = 2.0 * median(ends(cnce));
-    let (plain, metropolis) = (sooner(cnce, threshold), sooner(mh_cnce, threshold));
+    let threshold = 2.0 * median(&ends(cnce));
+    let [plain, metropolis] =
+        [cnce, mh_cnce].map(|arm| first_step(&arm.squared_error, |error| error <= threshold));
     // Many problems start near enough, or are never there: they say nothing of which arm is faster.
     let problems = plain.iter().copied().zip(metropolis.iter().copied());
     let apart: Vec<(f64, f64)> = problems.filter(|(plain, other)| plain != other).collect();
@@ -78,25 +79,15 @@ fn faster(cnce: &ArmCurves, mh_cnce: &ArmCurves) -> Claim {
             "Steps to a squared error of at most {} (twice the median at which CNCE ends), median over problems: {} with \
              MH-CNCE, {} with CNCE. They differ in {number} problems, ratio {ratio}.",
             rounded(threshold),
-            median(metropolis),
-            median(plain),
+            median(&metropolis),
+            median(&plain),
         ),
         ratio.is_above(1.0),
     )
 }
 
-/// The first step of each problem with at most this error, counted from 1; one more than there are where there is none.
-fn sooner(arm: &ArmCurves, threshold: f64) -> Vec<f64> {
-    let first = |run: &Vec<f64>| run.iter().position(|error| *error <= threshold);
-    arm.squared_error.iter().map(|run| (first(run).unwrap_or(run.len()) + 1) as f64).collect()
-}
-
 fn ends(arm: &ArmCurves) -> Vec<f64> {
     arm.squared_error.iter().filter_map(|run| run.last().copied()).collect()
-}
-
-fn median(values: Vec<f64>) -> f64 {
-    Quantiles::of(values).map_or(f64::NAN, |quantiles| quantiles.median)
 }
 
 /// Where a method and its persistent version ended, problem by problem.
@@ -112,22 +103,23 @@ impl Pair {
         Self { name, plain: ends(plain), persistent: ends(persistent) }
     }
 
-    fn problems(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.plain.iter().copied().zip(self.persistent.iter().copied())
-    }
-
-    /// What both arms have, and the ratio of the one without persistence to the other.
-    fn shown(&self, figure: fn(Vec<f64>) -> f64, ratio: &Ratio) -> String {
-        let [plain, persistent] = [&self.plain, &self.persistent].map(|ends| figure(ends.clone()));
-        let name = &self.name;
-        let (persistent, plain) = (rounded(persistent), rounded(plain));
-        format!("{persistent} with P-{name}, {plain} with {name}, ratio {ratio}")
+    /// The ratio of the errors without persistence to those with it, and what both arms have beside it.
+    fn compare(
+        &self,
+        ratio: fn(Vec<(f64, f64)>) -> Ratio,
+        figure: fn(&[f64]) -> f64,
+    ) -> (Ratio, String) {
+        let problems = self.plain.iter().copied().zip(self.persistent.iter().copied());
+        let (ratio, name) = (ratio(problems.collect()), &self.name);
+        let [plain, with] = [&self.plain, &self.persistent].map(|ends| rounded(figure(ends)));
+        (ratio, format!("{with} with P-{name}, {plain} with {name}, ratio {ratio}"))
     }
 }
 
 /// A gain in the median; none with many training points.
 fn median_gain(pairs: &[Pair], many: bool) -> Claim {
-    let ratios: Vec<Ratio> = pairs.iter().map(|pair| Ratio::of(pair.problems())).collect();
+    let (ratios, shown): (Vec<Ratio>, Vec<String>) =
+        pairs.iter().map(|pair| pair.compare(Ratio::of, median)).unzip();
     let no_gain = |ratio: &Ratio| {
         let (low, high) = ratio.interval;
         match (low > 1.0, high < NO_GAIN) {
@@ -148,8 +140,6 @@ fn median_gain(pairs: &[Pair], many: bool) -> Claim {
             Decision::all(ratios.iter().map(no_gain)),
         ),
     };
-    let shown: Vec<String> =
-        pairs.iter().zip(&ratios).map(|(pair, ratio)| pair.shown(median, ratio)).collect();
     Claim::new(
         claim,
         format!("Error without persistence over that with it, {RATIO_TEST}; {must}."),
@@ -160,10 +150,9 @@ fn median_gain(pairs: &[Pair], many: bool) -> Claim {
 
 /// A gain in the worst case, with any number of training points.
 fn worst_gain(pairs: &[Pair]) -> Claim {
-    let ratios: Vec<Ratio> = pairs.iter().map(|pair| Ratio::of_worst(pair.problems())).collect();
-    let largest = |ends: Vec<f64>| Quantiles::of(ends).map_or(f64::NAN, |found| found.worst);
-    let shown: Vec<String> =
-        pairs.iter().zip(&ratios).map(|(pair, ratio)| pair.shown(largest, ratio)).collect();
+    let largest = |ends: &[f64]| Quantiles::of(ends.to_vec()).map_or(f64::NAN, |q| q.worst);
+    let (ratios, shown): (Vec<Ratio>, Vec<String>) =
+        pairs.iter().map(|pair| pair.compare(Ratio::of_worst, largest)).unzip();
     Claim::new(
         "Persistence lowers the final worst-case error.",
         format!(

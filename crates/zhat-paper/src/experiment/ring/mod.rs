@@ -9,7 +9,7 @@ pub use combinations::{COMBINATIONS, Combined};
 pub use radius::{Ring, point};
 
 use burn::tensor::{Device, Tensor};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use zhat::Result;
 use zhat::criterion::{Criterion, Method, MethodConfig};
 use zhat::host::{Place, to_host};
@@ -36,8 +36,8 @@ pub const BASE_RATE: f64 = 0.01;
 pub const ARMS: [Method; 4] = [Method::Cnce, Method::MhCnce, Method::PCnce, Method::PMhCnce];
 
 /// Settings of the experiment; the default is the paper's main figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Settings {
     /// Number of repetitions.
     pub runs: usize,
@@ -148,20 +148,21 @@ pub struct ArmCurves {
 /// Runs the experiment on the current thread pool.
 pub fn run(settings: &Settings, watch: &Watch) -> Result<Results> {
     settings.validate()?;
-    let repetitions = repeat(settings.runs, settings.seed, watch, |streams| {
+    let number = (settings.runs, settings.arms.len());
+    let arms = repeat(number, settings.seed, watch, |streams| {
         let problem = Problem::draw(settings, streams);
         let curves = settings.arms.iter().map(|arm| problem.train(*arm, settings, streams, watch));
         curves.collect::<Result<Option<Vec<_>>>>()
     })?;
-    let mut arms = vec![ArmCurves::default(); settings.arms.len()];
-    for repetition in repetitions {
-        for (arm, [squared_error, barker, metropolis]) in arms.iter_mut().zip(repetition) {
+    let mut curves = vec![ArmCurves::default(); settings.arms.len()];
+    for (arm, runs) in curves.iter_mut().zip(arms) {
+        for [squared_error, barker, metropolis] in runs {
             arm.squared_error.push(squared_error);
             arm.barker.push(barker);
             arm.metropolis.push(metropolis);
         }
     }
-    Ok(Results { settings: settings.clone(), arms })
+    Ok(Results { settings: settings.clone(), arms: curves })
 }
 
 /// One repetition: a truth, a start, and data.

@@ -203,25 +203,18 @@ impl Bench<'_> {
             |known: &Likelihood| (known.particles, known.estimates) == (particles, estimates);
         let results: Option<Results> = read_json(&fitted.run().results())?;
         cell.best_step = results.as_ref().map(|results| results.best_step).or(cell.best_step);
-        let known = results.map(|results| results.test).filter(fits);
-        let known = match known {
-            Some(known) => known,
-            None => match read_json::<Likelihood>(&path)?.filter(fits) {
-                Some(known) => known,
-                None => {
-                    observer(&Event::Fit(&fit::Event::Evaluating));
-                    let streams = Streams::new(config.seed).derive("test", 0);
-                    let settings = Estimation::new(particles, estimates);
-                    let test = self.data.in_units(&self.data.test);
-                    let found = evaluate(fitted.density(), &test, &settings, &streams)?;
-                    write_json(&path, &found)?;
-                    found
-                }
-            },
-        };
-        cell.likelihood = Some(known);
-        cell.log_p_tilde =
-            fitted.density().score(&self.data.in_units(&self.data.test))?.log_p_tilde;
+        let ended_with = results.map(|results| results.test).filter(fits);
+        let test = self.data.in_units(&self.data.test);
+        cell.likelihood = ended_with.or(read_json(&path)?.filter(fits));
+        if cell.likelihood.is_none() {
+            observer(&Event::Fit(&fit::Event::Evaluating));
+            let streams = Streams::new(config.seed).derive("test", 0);
+            let settings = Estimation::new(particles, estimates);
+            let found = evaluate(fitted.density(), &test, &settings, &streams)?;
+            write_json(&path, &found)?;
+            cell.likelihood = Some(found);
+        }
+        cell.log_p_tilde = fitted.density().score(&test)?.log_p_tilde;
         if self.settings.points_of(self.set) > 0 {
             cell.wasserstein = self.distances(cell.criterion, fitted.density(), observer)?;
             return Ok(cell.wasserstein.is_some());

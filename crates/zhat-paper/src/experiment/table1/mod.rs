@@ -91,20 +91,18 @@ impl Settings {
     }
 
     fn validate(&self) -> Result<()> {
-        let config = |reason: String| Err(TableError::Config { reason });
-        if self.datasets.is_empty() || self.criteria.is_empty() {
-            return config("a table needs at least one set and one criterion".into());
+        let is_empty = self.datasets.is_empty() || self.criteria.is_empty();
+        let is_too_few = self.particles == 0 || self.points == Some(1);
+        let refused = [
+            (is_empty, "a table needs at least one set and one criterion"),
+            (self.estimates < 2, "at least 2 estimates are needed, for an error bar"),
+            (self.batch == Some(0), "a step needs at least one row"),
+            (is_too_few, "particles and points must be at least 2"),
+        ];
+        match refused.into_iter().find(|(is_refused, _)| *is_refused) {
+            Some((_, reason)) => Err(TableError::Config { reason: reason.into() }),
+            None => self.length.validate(),
         }
-        if self.estimates < 2 {
-            return config("at least 2 estimates are needed, for an error bar".into());
-        }
-        if self.batch == Some(0) {
-            return config("a step needs at least one row".into());
-        }
-        if self.particles == 0 || self.points == Some(1) {
-            return config("particles and points must be at least 2".into());
-        }
-        self.length.validate()
     }
 
     /// An error if the directory's table trains otherwise: its cells would not be of one kind.
@@ -210,29 +208,11 @@ pub fn run(
         table.differences.insert(set.name().into(), data.notes.clone());
         let directory = out.join(set.name());
         let bench = Bench { settings, set, source, data: &data, directory, threads, watch };
-        let Some(plan) = bench.plan(observer)? else {
-            return finish(table, out, true);
-        };
-        for &criterion in &settings.criteria {
-            let Some(cell) = bench.cell(criterion, &plan, observer)? else {
-                return finish(table, out, true);
-            };
-            observer(&Event::Done(&cell));
-            table.cells.push(cell);
-            table.write(out)?;
-        }
-        if settings.points_of(set) > 0 {
-            let Some(floor) = bench.floor(observer)? else {
-                return finish(table, out, true);
-            };
-            table.floors.insert(set.name().into(), floor);
+        table.interrupted = bench.fill(&mut table, out, observer)?.is_none();
+        if table.interrupted {
+            break;
         }
     }
-    finish(table, out, false)
-}
-
-fn finish(mut table: Table1, out: &Path, interrupted: bool) -> Result<Table1> {
-    table.interrupted = interrupted;
     if !table.cells.is_empty() {
         table.write(out)?;
     }
@@ -248,6 +228,24 @@ struct Bench<'a> {
     directory: PathBuf,
     threads: usize,
     watch: &'a Arc<Watch>,
+}
+
+impl Bench<'_> {
+    /// The cells of the set, each written when it is done, and what a perfect model would have; `None` if it was told to stop.
+    fn fill(&self, table: &mut Table1, out: &Path, observer: &mut Observer) -> Result<Option<()>> {
+        let Some(plan) = self.plan(observer)? else { return Ok(None) };
+        for &criterion in &self.settings.criteria {
+            let Some(cell) = self.cell(criterion, &plan, observer)? else { return Ok(None) };
+            observer(&Event::Done(&cell));
+            table.cells.push(cell);
+            table.write(out)?;
+        }
+        if self.settings.points_of(self.set) > 0 {
+            let Some(floor) = self.floor(observer)? else { return Ok(None) };
+            table.floors.insert(self.set.name().into(), floor);
+        }
+        Ok(Some(()))
+    }
 }
 
 /// What a file holds; `None` where there is no file.

@@ -272,17 +272,17 @@ impl Table1 {
             if cells.is_empty() {
                 continue;
             }
-            let curves: Vec<Curves> = cells.iter().map(|cell| Curves::read(out, cell)).collect();
+            let curves: Vec<_> = cells.iter().map(|cell| validation_curves(out, cell)).collect();
             let (low, high) = limits(&curves);
             let mut panel = Panel::new(title(set))
                 .x("step", Scale::Linear)
                 .y("validation log-likelihood", Scale::Linear)
                 .y_limits(low, high);
-            for (index, (cell, curves)) in cells.iter().zip(curves).enumerate() {
+            for (index, (cell, [model, proposal])) in cells.iter().zip(curves).enumerate() {
                 let colour = Colour::of_series(index);
-                panel = panel.series(Series::line(label(cell.criterion), colour, curves.model));
-                panel = panel
-                    .series(Series::line("", colour, curves.proposal).with_stroke(Stroke::Dotted));
+                let proposal = Series::line("", colour, proposal).with_stroke(Stroke::Dotted);
+                let model = Series::line(label(cell.criterion), colour, model);
+                panel = panel.series(model).series(proposal);
             }
             panels.push(panel);
         }
@@ -341,39 +341,28 @@ impl std::fmt::Display for Table1 {
     }
 }
 
-/// The validation curves of a cell.
-struct Curves {
-    model: Vec<(f64, f64)>,
-    proposal: Vec<(f64, f64)>,
-}
-
-impl Curves {
-    /// What there is of them; a figure is no reason to fail.
-    fn read(out: &Path, cell: &Cell) -> Self {
-        let path = out.join(cell.dataset.name()).join(cell.criterion.name()).join("metrics.jsonl");
-        let text = fs::read_to_string(path).unwrap_or_default();
-        let lines: Vec<MetricsRecord> =
-            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        let points = |value: fn(&MetricsRecord) -> Option<f64>| -> Vec<(f64, f64)> {
-            lines.iter().filter_map(|line| Some((line.step as f64, value(line)?))).collect()
-        };
-        // In the warm-up the energy is untrained.
-        let mut model = points(|line| line.validation);
-        model.retain(|&(step, _)| step > cell.warm_up as f64);
-        Self { model, proposal: points(|line| line.validation_proposal) }
-    }
+/// The validation curves of a cell's model and of its proposal, as far as there are any; a figure is no reason to fail.
+fn validation_curves(out: &Path, cell: &Cell) -> [Vec<(f64, f64)>; 2] {
+    let path = out.join(cell.dataset.name()).join(cell.criterion.name()).join("metrics.jsonl");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let lines: Vec<MetricsRecord> =
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let points = |value: fn(&MetricsRecord) -> Option<f64>| -> Vec<(f64, f64)> {
+        lines.iter().filter_map(|line| Some((line.step as f64, value(line)?))).collect()
+    };
+    // In the warm-up the energy is untrained.
+    let mut model = points(|line| line.validation);
+    model.retain(|&(step, _)| step > cell.warm_up as f64);
+    [model, points(|line| line.validation_proposal)]
 }
 
 /// From the worst of the later half of the proposals' curves to the best of all, so that a collapse does not hide the rest.
-fn limits(curves: &[Curves]) -> (f64, f64) {
-    let all = || curves.iter().flat_map(|curves| curves.model.iter().chain(&curves.proposal));
-    let high =
-        all().map(|point| point.1).filter(|y| y.is_finite()).fold(f64::NEG_INFINITY, f64::max);
-    let late = curves.iter().flat_map(|curves| {
-        let number = curves.proposal.len();
-        curves.proposal.iter().skip(number / 2)
-    });
-    let low = late.map(|point| point.1).filter(|y| y.is_finite()).fold(f64::INFINITY, f64::min);
+fn limits(curves: &[[Vec<(f64, f64)>; 2]]) -> (f64, f64) {
+    let finite = |&(_, y): &(f64, f64)| y.is_finite().then_some(y);
+    let all = curves.iter().flatten().flatten().filter_map(finite);
+    let late = curves.iter().flat_map(|[_, proposal]| &proposal[proposal.len() / 2..]);
+    let high = all.fold(f64::NEG_INFINITY, f64::max);
+    let low = late.filter_map(finite).fold(f64::INFINITY, f64::min);
     let (low, high) = if low <= high { (low, high) } else { (-1.0, 1.0) };
     let margin = (high - low).max(0.5);
     (low - 1.5 * margin, high + 0.15 * margin)
