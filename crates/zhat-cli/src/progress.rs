@@ -20,7 +20,7 @@ pub fn watched<T>(
         (false, Some(total)) => ProgressBar::new(total)
             .with_style(ProgressStyle::with_template("{msg} {bar:24} {percent} %, {eta} left")?),
         (false, None) => ProgressBar::no_length()
-            .with_style(ProgressStyle::with_template("{msg} {human_pos} cells, {per_sec}")?),
+            .with_style(ProgressStyle::with_template("{msg} {human_pos} done, {per_sec}")?),
     };
     bar.set_message(label);
     let result = follow(&bar, watch, work);
@@ -34,6 +34,9 @@ pub fn follow<T>(bar: &ProgressBar, watch: &Watch, work: impl FnOnce() -> T) -> 
     std::thread::scope(|scope| {
         let follower = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
+                if watch.total() > 0 {
+                    bar.set_length(watch.total());
+                }
                 bar.set_position(watch.done());
                 std::thread::park_timeout(Duration::from_millis(100));
             }

@@ -105,8 +105,12 @@ impl TableError {
 
     /// Whether the user can mend it by another input or setting.
     pub fn is_input(&self) -> bool {
-        let failed =
-            matches!(self, TableError::Zhat(zhat::Error::Stopped | zhat::Error::Diverged { .. }));
-        !failed && !matches!(self, TableError::Report(_))
+        use zhat::Error::{Diverged, Stopped};
+        !matches!(
+            self,
+            TableError::Report(_)
+                | TableError::Data(data::Error::Stopped)
+                | TableError::Zhat(Stopped | Diverged { .. })
+        )
     }
 }

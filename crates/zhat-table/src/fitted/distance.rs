@@ -74,9 +74,7 @@ pub fn distances(
             rows
         });
         density.pool().install(|| match kind {
-            DistanceKind::Exact => match_points(&a, &b, features, |_| !watch.is_stopped())?
-                .map(|matching| matching.distance)
-                .ok_or(zhat::Error::Stopped),
+            DistanceKind::Exact => Ok(match_points(&a, &b, features, watch)?.distance),
             DistanceKind::Sliced => {
                 sliced_wasserstein(&a, &b, features, PROJECTIONS, &mut directions)
             }

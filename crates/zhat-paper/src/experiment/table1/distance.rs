@@ -95,10 +95,10 @@ impl Bench<'_> {
             let repeat = repeat as u64;
             let drawn = draw(&streams, repeat, points)?;
             let rows = self.draw(&self.data.test, points, &mut streams.stream("rows", repeat, 0));
-            let go_on = |_| !self.watch.is_stopped();
-            let matching = pool.install(|| match_points(&rows, &drawn, features, go_on))?;
-            let Some(matching) = matching else { return Ok(None) };
-            known.values.push(matching.distance);
+            match pool.install(|| match_points(&rows, &drawn, features, self.watch)) {
+                Err(zhat::Error::Stopped) => return Ok(None),
+                matching => known.values.push(matching?.distance),
+            }
             write_json(path, &known)?;
         }
         known.values.truncate(number);

@@ -25,7 +25,7 @@ const HELD_FIRST: usize = 100_000;
 /// Of two columns that correlate more than this, one is dropped.
 const CORRELATION: f64 = 0.98;
 
-pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
+pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
     let path = source_file(source, &["ethylene_CO.txt"], Benchmark::Gas)?;
     let (table, rows) = random_quarter(&path, steps)?;
     let kept = without_correlated(&table, CORRELATION);
@@ -45,7 +45,7 @@ pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
 /// A quarter of the rows in random order, and how many rows there were.
 ///
 /// Every row draws a number; the rows with the smallest numbers, in the order of these, are a random sample in random order.
-fn random_quarter(path: &Path, steps: &mut Steps) -> Result<(Table, usize)> {
+fn random_quarter(path: &Path, steps: &Steps) -> Result<(Table, usize)> {
     let mut lines = Lines::open(path)?;
     lines.advance()?;
     let header = String::from_utf8_lossy(lines.line()).to_ascii_lowercase();
@@ -57,7 +57,7 @@ fn random_quarter(path: &Path, steps: &mut Steps) -> Result<(Table, usize)> {
     let mut draws = Streams::new(steps.seed).stream("benchmark-order", 0, 0);
     let (mut values, mut keys, mut rows) = (Vec::new(), Vec::new(), 0usize);
     let mut numbers = [0.0; DROPPED + SENSORS];
-    steps.each_line(path, lines, |lines| {
+    steps.each_line(lines, |lines| {
         lines.numbers(Separator::Blanks, &mut numbers)?;
         let key = draws.uniform();
         if rows < HELD_FIRST || key < HELD_SHARE {

@@ -19,7 +19,7 @@ const FEATURES: usize = 27;
 /// A column whose smallest value occurs more often is dropped.
 const MOST_MINIMA: usize = 5;
 
-pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
+pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
     // One of the two files stands for the directory that it is in.
     let directory = match source.is_dir() {
         true => source,
@@ -50,7 +50,7 @@ pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
 }
 
 /// The features of the rows of class 1.
-fn signal(path: &Path, most: usize, steps: &mut Steps) -> Result<Table> {
+fn signal(path: &Path, most: usize, steps: &Steps) -> Result<Table> {
     let mut lines = Lines::open(path)?;
     lines.advance()?;
     if !lines.line().windows(5).any(|letters| letters == b"label") {
@@ -59,7 +59,7 @@ fn signal(path: &Path, most: usize, steps: &mut Steps) -> Result<Table> {
     }
     let (mut values, mut rows) = (Vec::new(), 0usize);
     let mut numbers = [0.0; 1 + FEATURES];
-    steps.each_line(path, lines, |lines| {
+    steps.each_line(lines, |lines| {
         let found = lines.first_numbers(Separator::Byte(b','), &mut numbers)?;
         // The test file has one column more, the mass, which is the same everywhere.
         if found != numbers.len() && found != numbers.len() + 1 {

@@ -18,7 +18,7 @@ const NOT_MEASURED: f64 = -100.0;
 /// A column whose smallest value occurs more often is dropped.
 const MOST_MINIMA: usize = 5;
 
-pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
+pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
     let path = source_file(source, &["MiniBooNE_PID.txt", "data.npy"], Benchmark::Miniboone)?;
     let (table, mut done) = match Format::of_name(&path) {
         Some(Format::Npy) => {
@@ -32,7 +32,7 @@ pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
 }
 
 /// The signal events of UCI's text: its first line says how many there are, and they come first.
-fn from_uci(path: &Path, steps: &mut Steps) -> Result<(Table, Vec<String>)> {
+fn from_uci(path: &Path, steps: &Steps) -> Result<(Table, Vec<String>)> {
     let mut lines = Lines::open(path)?;
     lines.advance()?;
     let mut counts = [0.0; 2];
@@ -43,7 +43,7 @@ fn from_uci(path: &Path, steps: &mut Steps) -> Result<(Table, Vec<String>)> {
     let signal = counts[0] as usize;
     let (mut values, mut rows, mut outliers) = (Vec::new(), 0usize, 0usize);
     let mut numbers = [0.0; FEATURES];
-    steps.each_line(path, lines, |lines| {
+    steps.each_line(lines, |lines| {
         lines.numbers(Separator::Blanks, &mut numbers)?;
         if numbers[0] < NOT_MEASURED {
             outliers += 1;

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use zhat::watch::Watch;
 
 use super::error::{Error, Result};
 use super::gather::Flow;
@@ -27,8 +28,8 @@ use super::split::Split;
 use super::standardise::Standardiser;
 use super::table::Table;
 
-/// Lines from one call of the watcher to the next.
-const LINES_BETWEEN_CALLS: usize = 20_000;
+/// Lines from one look at the watch to the next.
+const LINES_BETWEEN_LOOKS: usize = 20_000;
 
 /// One of the paper's five sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -138,20 +139,6 @@ pub enum Sizes {
     Any,
 }
 
-/// How far the reading of a file has come.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress<'a> {
-    /// The file.
-    pub file: &'a Path,
-    /// Bytes on disk that have been read.
-    pub read: u64,
-    /// Bytes on disk in all.
-    pub length: u64,
-}
-
-/// Someone who watches; answering `false` stops the work.
-pub type Watch<'a> = dyn FnMut(&Progress) -> bool + 'a;
-
 /// What a set's own steps give: its parts in the units of the file.
 struct Parts {
     split: Split<Table>,
@@ -161,23 +148,24 @@ struct Parts {
 
 /// Prepares a set from its source and writes it to a new directory.
 ///
-/// Nothing is left behind if it fails. A seed decides the noise and the order where a set needs them.
+/// Nothing is left behind if it fails. A seed decides the noise and the order where a set needs them. The watch counts the
+/// bytes of each file that is read.
 pub fn prepare(
     set: Benchmark,
     source: &Path,
     out: &Path,
     sizes: Sizes,
     seed: u64,
-    watch: &mut Watch,
+    watch: &Watch,
 ) -> Result<PreparedSet> {
     directory::check_free(out)?;
-    let mut steps = Steps { seed, watch };
+    let steps = &Steps { seed, watch };
     let parts = match set {
-        Benchmark::Power => power::prepare(source, &mut steps)?,
-        Benchmark::Gas => gas::prepare(source, &mut steps)?,
-        Benchmark::Hepmass => hepmass::prepare(source, &mut steps)?,
-        Benchmark::Miniboone => miniboone::prepare(source, &mut steps)?,
-        Benchmark::Bsds300 => bsds300::prepare(source, &mut steps)?,
+        Benchmark::Power => power::prepare(source, steps)?,
+        Benchmark::Gas => gas::prepare(source, steps)?,
+        Benchmark::Hepmass => hepmass::prepare(source, steps)?,
+        Benchmark::Miniboone => miniboone::prepare(source, steps)?,
+        Benchmark::Bsds300 => bsds300::prepare(source, steps)?,
     };
     let differences = differences(set, &parts.split);
     if sizes == Sizes::AsInThePaper && !differences.is_empty() {
@@ -194,35 +182,35 @@ pub fn prepare(
     Ok(prepared)
 }
 
-/// What a set's steps share: the seed, and someone who watches.
-struct Steps<'a, 'b> {
+/// What a set's steps share: the seed, and what they are watched by.
+struct Steps<'a> {
     seed: u64,
-    watch: &'a mut Watch<'b>,
+    watch: &'a Watch,
 }
 
-impl Steps<'_, '_> {
+impl Steps<'_> {
     /// Goes through the lines of a file, until there are enough.
     fn each_line(
-        &mut self,
-        path: &Path,
+        &self,
         mut lines: Lines,
         mut work: impl FnMut(&Lines) -> Result<Flow>,
     ) -> Result<()> {
-        let mut left = 1;
-        while lines.advance()? {
-            if work(&lines)? == Flow::Full {
-                return Ok(());
+        self.watch.begin(lines.length());
+        for line in 0.. {
+            if !lines.advance()? || work(&lines)? == Flow::Full {
+                break;
             }
-            left -= 1;
-            if left == 0 {
-                left = LINES_BETWEEN_CALLS;
-                let (read, length) = lines.progress();
-                if !(self.watch)(&Progress { file: path, read, length }) {
-                    return Err(Error::Stopped);
-                }
+            if line % LINES_BETWEEN_LOOKS == 0 {
+                self.advance(lines.bytes_read() - self.watch.done())?;
             }
         }
         Ok(())
+    }
+
+    /// Some more bytes have been read.
+    fn advance(&self, bytes: u64) -> Result<()> {
+        self.watch.advance(bytes as usize);
+        if self.watch.is_stopped() { Err(Error::Stopped) } else { Ok(()) }
     }
 }
 

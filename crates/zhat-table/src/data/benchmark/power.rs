@@ -26,7 +26,7 @@ const COLUMNS: [(&str, f64); 6] = [
 const HEADER: &str = "Date;Time;Global_active_power;Global_reactive_power;Voltage;Global_intensity;\
                       Sub_metering_1;Sub_metering_2;Sub_metering_3";
 
-pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
+pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
     let names = ["household_power_consumption.txt", "data.npy"];
     let path = source_file(source, &names, Benchmark::Power)?;
     let (values, first) = match Format::of_name(&path) {
@@ -46,7 +46,7 @@ pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
 }
 
 /// The rows of UCI's text without a missing cell.
-fn from_uci(path: &Path, steps: &mut Steps) -> Result<(Vec<f32>, String)> {
+fn from_uci(path: &Path, steps: &Steps) -> Result<(Vec<f32>, String)> {
     let mut lines = Lines::open(path)?;
     lines.advance()?;
     if !lines.line().eq_ignore_ascii_case(HEADER.as_bytes()) {
@@ -55,7 +55,7 @@ fn from_uci(path: &Path, steps: &mut Steps) -> Result<(Vec<f32>, String)> {
     }
     let (mut values, mut missing) = (Vec::new(), 0usize);
     let mut measured = [0.0; 9];
-    steps.each_line(path, lines, |lines| {
+    steps.each_line(lines, |lines| {
         let mut found = 0;
         for (index, cell) in lines.cells(Separator::Byte(b';')).enumerate() {
             found += 1;

@@ -129,8 +129,13 @@ impl Lines {
         }
     }
 
-    /// Bytes of the file that have been read, and all of them.
-    pub(crate) fn progress(&self) -> (u64, u64) {
-        (self.opened.bytes_read(), self.opened.length)
+    /// Bytes of the file that have been read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.opened.bytes_read()
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn length(&self) -> u64 {
+        self.opened.length
     }
 }
