@@ -211,7 +211,7 @@ fn cell(
                 );
                 return Err(TableError::Config { reason });
             }
-            if let Some(report) = read_report(run) {
+            if let Ok(report) = FitReport::read(run) {
                 return read_cell(&directory, report, data, options.threads).map(Some);
             }
             Session::resume(config, data.clone(), &directory, options.threads)?.0
@@ -221,10 +221,6 @@ fn cell(
         Some(report) => read_cell(&directory, report, data, options.threads).map(Some),
         None => Ok(None),
     }
-}
-
-fn read_report(run: &RunDirectory) -> Option<FitReport> {
-    serde_json::from_slice(&fs::read(run.results()).ok()?).ok()
 }
 
 fn read_cell(out: &Path, report: FitReport, data: &Prepared, threads: usize) -> Result<Cell> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::columns::Column;
-use super::error::{Error, Place, Unit};
+use super::error::{Error, Place};
 use super::options::{Missing, ReadOptions};
 use super::table::Table;
 
@@ -123,7 +123,7 @@ impl<'a> Gather<'a> {
             let column = &self.columns[refusal.column];
             let place = Place {
                 file: file.into(),
-                unit: Unit::Row,
+                unit: "row",
                 number: self.seen() as u64 + 1,
                 column: Some((column.index + 1, column.name.clone())),
             };

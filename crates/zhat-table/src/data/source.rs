@@ -66,9 +66,9 @@ impl Source {
                 let table = builtin::draw(&*set, options.max_rows.unwrap_or(BUILTIN_ROWS), rng);
                 let names = table.columns().to_vec();
                 let chosen = super::columns::choose(name.as_ref(), &names, options)?;
-                let chosen: Vec<String> = chosen.into_iter().map(|column| column.name).collect();
-                let truth = (chosen == names).then_some(set);
-                (Reading { table: table.select_columns(&chosen)?, dropped_rows: 0 }, truth)
+                let chosen: Vec<usize> = chosen.into_iter().map(|column| column.index).collect();
+                let truth = chosen.iter().copied().eq(0..names.len()).then_some(set);
+                (Reading { table: table.select_columns(&chosen), dropped_rows: 0 }, truth)
             }
         };
         if !discrete.is_empty() {

@@ -93,8 +93,7 @@ impl Density for ArDensity {
 
     fn score(&self, rows: &[f32]) -> Result<Scores> {
         self.watch.check()?;
-        let mut standard = rows.to_vec();
-        self.standardiser.apply(&mut standard);
+        let mut standard = self.standardiser.standard(rows);
         // A row that is not whole goes through the networks as zeros and is blanked afterwards.
         let mut whole = Vec::with_capacity(rows.len() / self.columns.len());
         for row in standard.chunks_exact_mut(self.columns.len()) {
@@ -113,8 +112,7 @@ impl Density for ArDensity {
     }
 
     fn draw(&self, given: &[f32], particles: usize, streams: &Streams) -> Result<Cloud> {
-        let mut standard = given.to_vec();
-        self.standardiser.apply(&mut standard);
+        let standard = self.standardiser.standard(given);
         let known: Vec<_> = standard.iter().map(|cell| (!cell.is_nan()).then_some(*cell)).collect();
         let smc = SmcConfig::new(particles)?.with_resampling(Resampling::Systematic);
         let SmcEstimate { columns, weights, effective_sample_size, .. } =

@@ -130,8 +130,12 @@ impl FitConfig {
     pub fn with_toml(self, text: &str, origin: &str) -> Result<Self> {
         let table: Table =
             toml::from_str(text).map_err(|error| config(format!("{origin}: {error}")))?;
+        self.with(table, origin)
+    }
+
+    fn with(&self, over: Table, origin: &str) -> Result<Self> {
         let mut base = self.to_table();
-        merge(&mut base, table);
+        merge(&mut base, over);
         Self::from_table(base, origin)
     }
 
@@ -149,9 +153,7 @@ impl FitConfig {
             Value::Table(Table::from_iter([(key.trim().to_owned(), value)]))
         });
         let Value::Table(nested) = nested else { unreachable!("a path has at least one part") };
-        let mut base = self.to_table();
-        merge(&mut base, nested);
-        Self::from_table(base, assignment)
+        self.with(nested, assignment)
     }
 
     /// The same with a TOML file on top.

@@ -7,8 +7,8 @@ mod session;
 mod timing;
 
 pub use config::{DataConfig, EvaluationConfig, FitConfig, ValidationConfig};
-pub use evaluation::{Likelihood, evaluate};
-pub(crate) use evaluation::{log_z_of, mean_and_error};
+pub(crate) use evaluation::log_z_of;
+pub use evaluation::{Likelihood, evaluate, mean_and_error};
 pub use events::{Event, FitReport, MetricsRecord};
 pub use session::Session;
 pub use timing::{StepSeconds, StepTimer};

@@ -15,13 +15,13 @@ use burn::tensor::Device;
 use zhat::rng::Streams;
 use zhat::watch::Watch;
 
-pub use assess::{AssessOptions, Assessment, assess};
+pub use assess::{Assessment, assess};
 pub use distance::{DistanceKind, Distances, MOST_FOR_EXACT, distances};
 pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute};
 pub use rows::TestRows;
 pub(crate) use rows::mean_log_density;
 pub use sample::{Sample, SampleOptions, sample};
-pub use score::{ScoreOptions, Scored, score};
+pub use score::{Scored, score, score_columns};
 pub use verdict::Verdict;
 
 use crate::data::{Flow, Missing, ReadOptions, Source, Table, read_batches};
@@ -77,12 +77,10 @@ impl Fitted {
 
     /// `log Z` and its standard error: those of the run's own evaluation, or new ones where it has none.
     pub fn log_z(&self) -> Result<(f64, f64)> {
-        let known = std::fs::read(self.run.results())
-            .ok()
-            .and_then(|text| serde_json::from_slice::<FitReport>(&text).ok())
-            // Results that are older than the model are another model's.
-            .filter(|report| report.best_step == self.card.step);
-        if let Some(report) = known {
+        // Results that are older than the model are another model's.
+        if let Ok(report) = FitReport::read(&self.run)
+            && report.best_step == self.card.step
+        {
             return Ok((report.test.log_z, report.test.se_log_z));
         }
         let config = self.config()?;

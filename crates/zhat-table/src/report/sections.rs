@@ -102,29 +102,10 @@ fn effective_sample_sizes(result: &FitReport) -> Figure {
 
 /// The configuration as `section.name` and value.
 pub(super) fn settings(config: &FitConfig) -> indexmap::IndexMap<String, Setting> {
-    let mut settings = indexmap::IndexMap::new();
-    let value = serde_json::to_value(config).expect("a configuration is plain data");
-    flatten("", &value, &mut settings);
-    settings
-}
-
-fn flatten(
-    prefix: &str,
-    value: &serde_json::Value,
-    settings: &mut indexmap::IndexMap<String, Setting>,
-) {
-    match value {
-        serde_json::Value::Object(map) => {
-            for (key, value) in map {
-                let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-                flatten(&name, value, settings);
-            }
-        }
-        serde_json::Value::String(text) => {
-            settings.insert(prefix.into(), Setting::from(text.as_str()));
-        }
-        other => {
-            settings.insert(prefix.into(), Setting::from(other.to_string()));
-        }
-    }
+    let shown = |value| match value {
+        toml::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let settings = config.settings().into_iter();
+    settings.map(|(name, value)| (name, Setting::from(shown(value)))).collect()
 }

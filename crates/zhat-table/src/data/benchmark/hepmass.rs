@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::rules::{cut, keep, with_rare_minimum};
-use super::{Benchmark, Parts, Steps, find_file, wrong};
+use super::rules::{cut, feature_names, with_rare_minimum};
+use super::{Benchmark, Parts, Steps, find_file, open_text, wrong};
 use crate::data::error::Result;
 use crate::data::gather::Flow;
-use crate::data::read::{Lines, Separator};
+use crate::data::read::Separator;
 use crate::data::split::Split;
 use crate::data::table::Table;
 
@@ -35,7 +35,7 @@ pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
     let test = signal(&test, TEST_ROWS, steps)?;
     let kept = with_rare_minimum(&train, MOST_MINIMA);
     let dropped = FEATURES - kept.len();
-    let (train, test) = (keep(&train, &kept), keep(&test, &kept));
+    let (train, test) = (train.select_columns(&kept), test.select_columns(&kept));
     let validation = train.rows() / 10;
     let (train, validation) = cut(train, validation);
     let done = vec![
@@ -51,12 +51,10 @@ pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
 
 /// The features of the rows of class 1.
 fn signal(path: &Path, most: usize, steps: &Steps) -> Result<Table> {
-    let mut lines = Lines::open(path)?;
-    lines.advance()?;
-    if !lines.line().windows(5).any(|letters| letters == b"label") {
-        let detail = "line 1 is not the header of UCI's file (# label, f0, f1, ...)";
-        return Err(wrong(path, detail, Benchmark::Hepmass));
-    }
+    let expected = "the header of UCI's file (# label, f0, f1, ...)";
+    let lines = open_text(path, Benchmark::Hepmass, expected, |lines| {
+        lines.line().windows(5).any(|letters| letters == b"label")
+    })?;
     let (mut values, mut rows) = (Vec::new(), 0usize);
     let mut numbers = [0.0; 1 + FEATURES];
     steps.each_line(lines, |lines| {
@@ -74,5 +72,5 @@ fn signal(path: &Path, most: usize, steps: &Steps) -> Result<Table> {
     if values.is_empty() {
         return Err(wrong(path, "no row is of class 1", Benchmark::Hepmass));
     }
-    Ok(Table::new((0..FEATURES).map(|feature| format!("f{feature}")).collect(), values))
+    Ok(Table::new(feature_names(FEATURES), values))
 }

@@ -59,35 +59,17 @@ impl Benchmark {
 
     /// The name that a user types.
     pub fn name(self) -> &'static str {
-        match self {
-            Benchmark::Power => "power",
-            Benchmark::Gas => "gas",
-            Benchmark::Hepmass => "hepmass",
-            Benchmark::Miniboone => "miniboone",
-            Benchmark::Bsds300 => "bsds300",
-        }
+        self.facts().0
     }
 
     /// Number of features (the paper's table of data sets).
     pub fn dimension(self) -> usize {
-        match self {
-            Benchmark::Power => 6,
-            Benchmark::Gas => 8,
-            Benchmark::Hepmass => 21,
-            Benchmark::Miniboone => 43,
-            Benchmark::Bsds300 => 63,
-        }
+        self.facts().1
     }
 
     /// Rows for training, validation and test; their sum is the paper's N.
     pub fn rows(self) -> [usize; 3] {
-        match self {
-            Benchmark::Power => [1_659_917, 184_435, 204_928],
-            Benchmark::Gas => [852_174, 94_685, 105_206],
-            Benchmark::Hepmass => [315_123, 35_013, 174_987],
-            Benchmark::Miniboone => [29_556, 3_284, 3_648],
-            Benchmark::Bsds300 => [1_000_000, 50_000, 250_000],
-        }
+        self.facts().2
     }
 
     /// The files it can be made from, for help and messages.
@@ -101,9 +83,14 @@ impl Benchmark {
         }
     }
 
-    /// Whether its columns are brought to mean 0 and standard deviation 1.
-    pub fn is_standardised(self) -> bool {
-        self != Benchmark::Bsds300
+    fn facts(self) -> (&'static str, usize, [usize; 3]) {
+        match self {
+            Benchmark::Power => ("power", 6, [1_659_917, 184_435, 204_928]),
+            Benchmark::Gas => ("gas", 8, [852_174, 94_685, 105_206]),
+            Benchmark::Hepmass => ("hepmass", 21, [315_123, 35_013, 174_987]),
+            Benchmark::Miniboone => ("miniboone", 43, [29_556, 3_284, 3_648]),
+            Benchmark::Bsds300 => ("bsds300", 63, [1_000_000, 50_000, 250_000]),
+        }
     }
 }
 
@@ -169,13 +156,10 @@ pub fn prepare(
     };
     let differences = differences(set, &parts.split);
     if sizes == Sizes::AsInThePaper && !differences.is_empty() {
-        return Err(Error::WrongSet {
-            file: source.into(),
-            detail: format!("this is not the paper's {set}: {}", differences.join("; ")),
-            advice:
-                "Most likely the file is not whole: fetch it again. --any-size takes it as it is."
-                    .into(),
-        });
+        let detail = format!("this is not the paper's {set}: {}", differences.join("; "));
+        let advice =
+            "Most likely the file is not whole: fetch it again. --any-size takes it as it is.";
+        return Err(Error::refused(source, detail, advice));
     }
     let prepared = standardised(set, source, seed, parts, differences)?;
     prepared.write(out)?;
@@ -242,13 +226,11 @@ fn standardised(
     differences: Vec<String>,
 ) -> Result<PreparedSet> {
     let Parts { mut split, mut steps } = parts;
-    let standardiser = match set.is_standardised() {
-        true => Some(Standardiser::fit(&split.train)?),
-        false => None,
-    };
-    if let Some(standardiser) = &standardiser {
+    let mut standardiser = None;
+    if set != Benchmark::Bsds300 {
+        let fitted = standardiser.insert(Standardiser::fit(&split.train)?);
         for part in [&mut split.train, &mut split.validation, &mut split.test] {
-            standardiser.apply(part.values_mut());
+            fitted.apply(part.values_mut());
         }
         steps.push("standardised with the training part's mean and standard deviation".into());
     }
@@ -269,13 +251,24 @@ fn standardised(
     Ok(PreparedSet { meta, split })
 }
 
+/// Opens a text file and reads its first line, which must be as expected.
+fn open_text(
+    path: &Path,
+    set: Benchmark,
+    expected: &str,
+    is_right: impl FnOnce(&Lines) -> bool,
+) -> Result<Lines> {
+    let mut lines = Lines::open(path)?;
+    lines.advance()?;
+    match is_right(&lines) {
+        true => Ok(lines),
+        false => Err(wrong(path, format!("line 1 is not {expected}"), set)),
+    }
+}
+
 /// The error for a file that is not what it should be.
 fn wrong(file: &Path, detail: impl Into<String>, set: Benchmark) -> Error {
-    Error::WrongSet {
-        file: file.into(),
-        detail: detail.into(),
-        advice: format!("{set} is made from {}.", set.sources()),
-    }
+    Error::refused(file, detail, format!("{set} is made from {}.", set.sources()))
 }
 
 /// The file in a directory that has one of some names, with any compression.

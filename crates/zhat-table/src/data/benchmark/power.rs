@@ -5,7 +5,7 @@ use std::path::Path;
 use zhat::rng::Streams;
 
 use super::rules::last_tenths;
-use super::{Benchmark, Parts, Steps, source_file, wrong};
+use super::{Benchmark, Parts, Steps, open_text, source_file, wrong};
 use crate::data::error::{Error, Result};
 use crate::data::gather::Flow;
 use crate::data::options::{Format, ReadOptions};
@@ -39,20 +39,16 @@ pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
         "shuffled".into(),
         "added uniform noise: 0.001 to active power, 0.01 to voltage, 1 to each sub-metering"
             .into(),
-        "cut off the last tenth as test and the last tenth of the rest as validation".into(),
     ];
-    let table = shuffled_with_noise(&values, steps.seed);
-    Ok(Parts { split: last_tenths(table), steps: done })
+    Ok(last_tenths(shuffled_with_noise(&values, steps.seed), done))
 }
 
 /// The rows of UCI's text without a missing cell.
 fn from_uci(path: &Path, steps: &Steps) -> Result<(Vec<f32>, String)> {
-    let mut lines = Lines::open(path)?;
-    lines.advance()?;
-    if !lines.line().eq_ignore_ascii_case(HEADER.as_bytes()) {
-        let detail = "line 1 is not the header of UCI's file (Date;Time;Global_active_power;...)";
-        return Err(wrong(path, detail, Benchmark::Power));
-    }
+    let expected = "the header of UCI's file (Date;Time;Global_active_power;...)";
+    let lines = open_text(path, Benchmark::Power, expected, |lines| {
+        lines.line().eq_ignore_ascii_case(HEADER.as_bytes())
+    })?;
     let (mut values, mut missing) = (Vec::new(), 0usize);
     let mut measured = [0.0; 9];
     steps.each_line(lines, |lines| {
@@ -92,7 +88,7 @@ fn from_archive(path: &Path) -> Result<Vec<f32>> {
         let detail = format!("the array has {} columns, not 8", table.dimension());
         return Err(wrong(path, detail, Benchmark::Power));
     }
-    Ok(super::rules::keep(&table, &[0, 2, 4, 5, 6, 7]).into_values())
+    Ok(table.select_columns(&[0, 2, 4, 5, 6, 7]).into_values())
 }
 
 fn shuffled_with_noise(values: &[f32], seed: u64) -> Table {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use crate::data::cell::{Cell, shown};
-use crate::data::error::{Error, Place, Result, Unit};
+use crate::data::error::{Error, Place, Result};
 
 use super::open::Opened;
 use super::{check_path, sniff};
@@ -111,19 +111,17 @@ impl Lines {
 
     /// The error for a line with too few or too many cells.
     pub(crate) fn ragged(&self, expected: usize, found: usize) -> Error {
-        Error::WrongSet {
-            file: self.opened.path.clone(),
-            detail: format!("line {} has {found} cells, not {expected}", self.number),
-            advice: "The file may be another one, or the end of it may be missing: fetch it again."
-                .into(),
-        }
+        let detail = format!("line {} has {found} cells, not {expected}", self.number);
+        let advice =
+            "The file may be another one, or the end of it may be missing: fetch it again.";
+        Error::refused(&self.opened.path, detail, advice)
     }
 
     /// Where the line is.
     pub(crate) fn place(&self, column: Option<usize>) -> Place {
         Place {
             file: self.opened.path.clone(),
-            unit: Unit::Line,
+            unit: "line",
             number: self.number,
             column: column.map(|index| (index + 1, super::super::columns::numbered(index))),
         }

@@ -11,7 +11,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::data::columns::{choose, ranges};
-use crate::data::error::{Error, Place, Result, Unit};
+use crate::data::error::{Error, Place, Result};
 use crate::data::gather::{Flow, Gather, Target};
 use crate::data::options::ReadOptions;
 
@@ -37,11 +37,11 @@ fn read_sound<'a>(
     target: Target<'a>,
 ) -> Result<Gather<'a>> {
     if opened.compression != Compression::None {
-        return Err(Error::Unsupported {
-            file: opened.path.clone(),
-            detail: "a Parquet file cannot be read through another compression".into(),
-            advice: "Unpack it first; Parquet compresses its own columns.",
-        });
+        return Err(Error::refused(
+            &opened.path,
+            "a Parquet file cannot be read through another compression",
+            "Unpack it first; Parquet compresses its own columns.",
+        ));
     }
     if !opened.head.starts_with(b"PAR1") {
         return Err(opened.wrong_magic("a Parquet file"));
@@ -59,7 +59,7 @@ fn read_sound<'a>(
         return Err(Error::NotNumeric {
             place: Place {
                 file: opened.path.clone(),
-                unit: Unit::Row,
+                unit: "row",
                 number: 1,
                 column: Some((column.index + 1, column.name.clone())),
             },

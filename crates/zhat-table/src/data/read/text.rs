@@ -4,7 +4,7 @@ use std::io::{BufReader, Read};
 
 use crate::data::cell::{Cell, has_decimal_comma, shown};
 use crate::data::columns::{choose, numbered, ranges};
-use crate::data::error::{Error, Place, Result, Unit};
+use crate::data::error::{Error, Place, Result};
 use crate::data::gather::{Flow, Gather, Target};
 use crate::data::options::ReadOptions;
 
@@ -167,7 +167,7 @@ impl File<'_> {
             .unwrap_or_else(|_| position.map_or(1, csv::Position::line));
         Place {
             file: self.opened.path.clone(),
-            unit: Unit::Line,
+            unit: "line",
             number,
             column: column.map(|(index, name)| (index + 1, name)),
         }
