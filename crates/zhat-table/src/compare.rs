@@ -209,7 +209,7 @@ fn cell(
                     "{} was fitted with other settings; give the same ones, or another directory",
                     directory.display()
                 );
-                return Err(TableError::Config { reason });
+                return Err(TableError::config(reason));
             }
             if let Ok(report) = FitReport::read(run) {
                 return read_cell(&directory, report, data, options.threads).map(Some);

@@ -51,6 +51,10 @@ impl TableError {
         TableError::Io { path: path.to_owned(), source }
     }
 
+    pub(crate) fn config(reason: String) -> Self {
+        TableError::Config { reason: reason.trim_end().to_owned() }
+    }
+
     /// A setting outside its range: its name, what was given, and what it must be.
     pub(crate) fn setting(
         name: &'static str,

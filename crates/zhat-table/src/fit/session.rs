@@ -87,12 +87,10 @@ impl Session {
         }
         let num_steps = session.config.training.num_steps;
         if state.progress.step > num_steps {
-            return Err(TableError::Config {
-                reason: format!(
-                    "training.num-steps is {num_steps}, but the run has taken {} steps already",
-                    state.progress.step
-                ),
-            });
+            return Err(TableError::config(format!(
+                "training.num-steps is {num_steps}, but the run has taken {} steps already",
+                state.progress.step
+            )));
         }
         write_atomically(&session.run.config(), session.config.to_toml().as_bytes())?;
         session.checkpoints.forget_after(state.progress.step)?;
@@ -246,7 +244,7 @@ impl Session {
         let test = evaluate(
             &density(model, Arc::clone(watch))?,
             &self.data.in_units(&self.data.test),
-            &Estimation::new(settings.particles, settings.estimates),
+            settings,
             &Streams::new(self.config.seed).derive("test", 0),
         )?;
         let report = FitReport {

@@ -25,7 +25,7 @@ pub use score::{Scored, score, score_columns};
 pub use verdict::Verdict;
 
 use crate::data::{Flow, Missing, ReadOptions, Source, Table, read_batches};
-use crate::density::{ArDensity, Density, Estimation};
+use crate::density::{ArDensity, Density};
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, log_z_of};
 use crate::run::{ModelCard, RunDirectory, load_model};
@@ -84,9 +84,8 @@ impl Fitted {
             return Ok((report.test.log_z, report.test.se_log_z));
         }
         let config = self.config()?;
-        let settings = Estimation::new(config.evaluation.particles, config.evaluation.estimates);
         let streams = Streams::new(config.seed).derive("test", 0);
-        let estimate = log_z_of(&self.density.estimates(&settings, &streams)?);
+        let estimate = log_z_of(&self.density.estimates(&config.evaluation, &streams)?);
         Ok((estimate.log_z, estimate.standard_error))
     }
 

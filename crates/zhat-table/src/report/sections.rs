@@ -46,18 +46,12 @@ fn likelihood_table(result: &FitReport) -> Table {
         ("error of log Z", Align::Right),
     ]);
     let number = |value: f64| format!("{value:.4}");
-    table.row([
-        "model".into(),
-        number(test.log_likelihood),
-        number(test.se_test),
-        number(test.se_log_z),
-    ]);
-    table.row([
-        "proposal".into(),
-        number(test.proposal_log_likelihood),
-        number(test.proposal_se_test),
-        String::from("none"),
-    ]);
+    for (name, mean, over_rows, of_log_z) in [
+        ("model", test.log_likelihood, test.se_test, number(test.se_log_z)),
+        ("proposal", test.proposal_log_likelihood, test.proposal_se_test, "none".into()),
+    ] {
+        table.row([name.into(), number(mean), number(over_rows), of_log_z]);
+    }
     if let Some(truth) = result.truth {
         table.row(["truth".into(), number(truth), String::new(), String::new()]);
     }
