@@ -24,7 +24,7 @@ use crate::fit::{Event, FitConfig, FitReport, Session, StepTimer};
 use crate::fitted::Fitted;
 use crate::prepare::{Prepared, prepare};
 use crate::report::{points, read_metrics};
-use crate::run::RunDirectory;
+use crate::run::{RunDirectory, read_json};
 
 /// What every criterion gets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -211,7 +211,7 @@ fn cell(
                 );
                 return Err(TableError::config(reason));
             }
-            if let Ok(report) = FitReport::read(run) {
+            if let Ok(report) = read_json(&run.results()) {
                 return read_cell(&directory, report, data, options.threads).map(Some);
             }
             Session::resume(config, data.clone(), &directory, options.threads)?.0

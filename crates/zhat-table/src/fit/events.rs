@@ -1,13 +1,9 @@
 //! What a fit tells while it goes on and when it ends.
 
-use std::fs;
-
 use serde::{Deserialize, Serialize};
 use zhat::train::StepReport;
 
 use super::evaluation::Likelihood;
-use crate::error::{Result, TableError};
-use crate::run::RunDirectory;
 
 /// A line of `metrics.jsonl`, which has what was measured then.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -71,13 +67,4 @@ pub struct FitReport {
     pub truth: Option<f64>,
     /// Seconds of training and evaluation.
     pub seconds: f64,
-}
-
-impl FitReport {
-    /// Reads the results of a run that has ended.
-    pub(crate) fn read(run: &RunDirectory) -> Result<Self> {
-        let path = run.results();
-        let bytes = fs::read(&path).map_err(|source| TableError::io(&path, source))?;
-        serde_json::from_slice(&bytes).map_err(|error| TableError::model(&path, error.to_string()))
-    }
 }

@@ -28,7 +28,7 @@ use crate::data::{Flow, Missing, ReadOptions, Source, Table, read_batches};
 use crate::density::{ArDensity, Density};
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, log_z_of};
-use crate::run::{ModelCard, RunDirectory, load_model};
+use crate::run::{ModelCard, RunDirectory, load_model, read_json};
 
 /// Rows that are read, worked on and written together.
 const BATCH: usize = 1 << 14;
@@ -78,7 +78,7 @@ impl Fitted {
     /// `log Z` and its standard error: those of the run's own evaluation, or new ones where it has none.
     pub fn log_z(&self) -> Result<(f64, f64)> {
         // Results that are older than the model are another model's.
-        if let Ok(report) = FitReport::read(&self.run)
+        if let Ok(report) = read_json::<FitReport>(&self.run.results())
             && report.best_step == self.card.step
         {
             return Ok((report.test.log_z, report.test.se_log_z));

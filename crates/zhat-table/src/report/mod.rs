@@ -14,7 +14,7 @@ use zhat_report::page::Page;
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, MetricsRecord};
 use crate::fitted::Fitted;
-use crate::run::RunDirectory;
+use crate::run::{RunDirectory, read_json};
 
 /// Writes the page of a finished run and gives its path.
 pub fn write(fitted: &Fitted) -> Result<PathBuf> {
@@ -61,7 +61,7 @@ impl<'a> Finished<'a> {
         Ok(Self {
             fitted,
             name,
-            result: FitReport::read(run)?,
+            result: read_json(&run.results())?,
             config: fitted.config()?,
             metrics: read_metrics(run)?,
         })

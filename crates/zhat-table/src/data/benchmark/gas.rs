@@ -8,7 +8,6 @@ use super::rules::{last_tenths, without_correlated};
 use super::{Benchmark, Parts, Steps, open_text, source_file};
 use crate::data::error::{Error, Result};
 use crate::data::gather::Flow;
-use crate::data::read::Separator;
 use crate::data::table::Table;
 
 /// Time and two concentrations, which are dropped, then the sensors.
@@ -54,7 +53,7 @@ fn random_quarter(path: &Path, steps: &Steps) -> Result<(Table, usize)> {
     let (mut values, mut keys, mut rows) = (Vec::new(), Vec::new(), 0usize);
     let mut numbers = [0.0; DROPPED + SENSORS];
     steps.each_line(lines, |lines| {
-        lines.numbers(Separator::Blanks, &mut numbers)?;
+        lines.numbers(None, &mut numbers)?;
         let key = draws.uniform();
         if rows < HELD_FIRST || key < HELD_SHARE {
             keys.push(key);

@@ -6,7 +6,6 @@ use super::rules::{cut, feature_names, with_rare_minimum};
 use super::{Benchmark, Parts, Steps, find_file, open_text, wrong};
 use crate::data::error::Result;
 use crate::data::gather::Flow;
-use crate::data::read::Separator;
 use crate::data::split::Split;
 use crate::data::table::Table;
 
@@ -58,7 +57,7 @@ fn signal(path: &Path, most: usize, steps: &Steps) -> Result<Table> {
     let (mut values, mut rows) = (Vec::new(), 0usize);
     let mut numbers = [0.0; 1 + FEATURES];
     steps.each_line(lines, |lines| {
-        let found = lines.first_numbers(Separator::Byte(b','), &mut numbers)?;
+        let found = lines.first_numbers(Some(b','), &mut numbers)?;
         // The test file has one column more, the mass, which is the same everywhere.
         if found != numbers.len() && found != numbers.len() + 1 {
             return Err(lines.ragged(numbers.len(), found));

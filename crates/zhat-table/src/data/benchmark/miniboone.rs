@@ -7,7 +7,7 @@ use super::{Benchmark, Parts, Steps, open_text, source_file, wrong};
 use crate::data::error::Result;
 use crate::data::gather::Flow;
 use crate::data::options::{Format, ReadOptions};
-use crate::data::read::{Separator, read};
+use crate::data::read::read;
 use crate::data::table::Table;
 
 const FEATURES: usize = 50;
@@ -35,13 +35,13 @@ fn from_uci(path: &Path, steps: &Steps) -> Result<(Table, Vec<String>)> {
     let expected = "two counts, of signal and of background events";
     let mut counts = [0.0; 2];
     let lines = open_text(path, Benchmark::Miniboone, expected, |lines| {
-        lines.numbers(Separator::Blanks, &mut counts).is_ok()
+        lines.numbers(None, &mut counts).is_ok()
     })?;
     let signal = counts[0] as usize;
     let (mut values, mut rows, mut outliers) = (Vec::new(), 0usize, 0usize);
     let mut numbers = [0.0; FEATURES];
     steps.each_line(lines, |lines| {
-        lines.numbers(Separator::Blanks, &mut numbers)?;
+        lines.numbers(None, &mut numbers)?;
         if numbers[0] < NOT_MEASURED {
             outliers += 1;
         } else {

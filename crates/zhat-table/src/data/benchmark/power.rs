@@ -9,7 +9,7 @@ use super::{Benchmark, Parts, Steps, open_text, source_file, wrong};
 use crate::data::error::{Error, Result};
 use crate::data::gather::Flow;
 use crate::data::options::{Format, ReadOptions};
-use crate::data::read::{Lines, Separator, read};
+use crate::data::read::{Lines, read};
 use crate::data::table::Table;
 
 /// The columns that are kept, with the width of the noise that is added to them.
@@ -53,7 +53,7 @@ fn from_uci(path: &Path, steps: &Steps) -> Result<(Vec<f32>, String)> {
     let mut measured = [0.0; 9];
     steps.each_line(lines, |lines| {
         let mut found = 0;
-        for (index, cell) in lines.cells(Separator::Byte(b';')).enumerate() {
+        for (index, cell) in lines.cells(Some(b';')).enumerate() {
             found += 1;
             if let Some(number) = measured.get_mut(index) {
                 *number = match index {

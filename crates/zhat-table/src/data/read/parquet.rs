@@ -11,7 +11,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::data::columns::{choose, ranges};
-use crate::data::error::{Error, Place, Result};
+use crate::data::error::{Error, Result};
 use crate::data::gather::{Flow, Gather, Target};
 use crate::data::options::ReadOptions;
 
@@ -57,12 +57,7 @@ fn read_sound<'a>(
     if let Some(column) = gather.columns.iter().find(|column| kinds[column.index].is_none()) {
         let numeric: Vec<usize> = (0..kinds.len()).filter(|&i| kinds[i].is_some()).collect();
         return Err(Error::NotNumeric {
-            place: Place {
-                file: opened.path.clone(),
-                unit: "row",
-                number: 1,
-                column: Some((column.index + 1, column.name.clone())),
-            },
+            place: gather.next_row(&opened.path, column),
             cell: described(&columns[column.index]),
             advice: if numeric.is_empty() {
                 "No column of the file is numeric.".into()
