@@ -80,7 +80,7 @@ pub enum Error {
     Missing { place: Place, cell: String },
 
     #[error("{place}: {cell} is not a number. {advice}")]
-    NotNumeric { place: Place, cell: String, advice: String },
+    NotNumeric { place: Place, cell: String, advice: Box<str> },
 
     #[error(
         "{place}: {cell} has a decimal comma. Write numbers with a decimal point (for example: sed 's/,/./g')."

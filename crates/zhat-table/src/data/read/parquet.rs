@@ -63,6 +63,7 @@ fn read_sound<'a>(
                 "No column of the file is numeric.".into()
             } else {
                 format!("Choose the numeric columns, for example --columns {}.", ranges(&numeric))
+                    .into()
             },
         });
     }

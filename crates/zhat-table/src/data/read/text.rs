@@ -131,7 +131,7 @@ impl File<'_> {
             .map(|column| column.index)
             .filter(|&index| Cell::parse(&record[index]).is_numeric())
             .collect();
-        let advice = if numeric.is_empty() {
+        let advice: String = if numeric.is_empty() {
             "If the line is cut up wrongly, name the separator with --delimiter.".into()
         } else {
             format!(
@@ -139,7 +139,7 @@ impl File<'_> {
                 ranges(&numeric)
             )
         };
-        Error::NotNumeric { place, cell, advice }
+        Error::NotNumeric { place, cell, advice: advice.into() }
     }
 
     fn broken(&self, rows: usize, error: csv::Error) -> Error {
