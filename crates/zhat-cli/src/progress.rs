@@ -26,7 +26,7 @@ pub fn watched<T>(
     watch.begin(total.unwrap_or(0));
     let template = match total {
         Some(_) => "{msg} {bar:24} {percent} %, {eta} left",
-        None => "{msg} {human_pos} cells, {per_sec}",
+        None => "{msg} {human_pos} done, {per_sec}",
     };
     let bar = bar(quiet, total.unwrap_or(0), template)?;
     bar.set_message(label);
@@ -41,6 +41,9 @@ pub fn follow<T>(bar: &ProgressBar, watch: &Watch, work: impl FnOnce() -> T) -> 
     std::thread::scope(|scope| {
         let follower = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
+                if watch.total() > 0 {
+                    bar.set_length(watch.total());
+                }
                 bar.set_position(watch.done());
                 std::thread::park_timeout(Duration::from_millis(100));
             }

@@ -24,7 +24,7 @@ use crate::fit::{Event, FitConfig, FitReport, Session, StepTimer};
 use crate::fitted::Fitted;
 use crate::prepare::{Prepared, prepare};
 use crate::report::{points, read_metrics};
-use crate::run::RunDirectory;
+use crate::run::{RunDirectory, read_json};
 
 /// What every criterion gets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -209,9 +209,9 @@ fn cell(
                     "{} was fitted with other settings; give the same ones, or another directory",
                     directory.display()
                 );
-                return Err(TableError::Config { reason });
+                return Err(TableError::config(reason));
             }
-            if let Some(report) = read_report(run) {
+            if let Ok(report) = read_json(&run.results()) {
                 return read_cell(&directory, report, data, options.threads).map(Some);
             }
             Session::resume(config, data.clone(), &directory, options.threads)?.0
@@ -221,10 +221,6 @@ fn cell(
         Some(report) => read_cell(&directory, report, data, options.threads).map(Some),
         None => Ok(None),
     }
-}
-
-fn read_report(run: &RunDirectory) -> Option<FitReport> {
-    serde_json::from_slice(&fs::read(run.results()).ok()?).ok()
 }
 
 fn read_cell(out: &Path, report: FitReport, data: &Prepared, threads: usize) -> Result<Cell> {

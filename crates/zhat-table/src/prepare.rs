@@ -5,7 +5,7 @@ use std::path::Path;
 use zhat::rng::Streams;
 
 use crate::data::benchmark::PreparedSet;
-use crate::data::{Dequantise, Source, Standardiser};
+use crate::data::{Source, Standardiser};
 use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig};
 use crate::fitted::mean_log_density;
@@ -52,13 +52,9 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
     }
     let streams = Streams::new(config.seed);
     let source = Source::parse(&data.source)?;
-    let noise: Vec<Dequantise> = data
-        .dequantise
-        .iter()
-        .map(|(column, step)| Dequantise { column: column.clone(), step: *step })
-        .collect();
     let is_drawn = matches!(source, Source::Builtin(_));
-    let loaded = source.load_dequantised(&data.read, &noise, &mut streams.stream("data", 0, 0))?;
+    let mut rng = streams.stream("data", 0, 0);
+    let loaded = source.load_dequantised(&data.read, &data.dequantise, &mut rng)?;
     let mut notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     if loaded.dropped_rows > 0 {
         notes.push(format!("{} rows with missing cells were left out", loaded.dropped_rows));
@@ -104,7 +100,7 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
     ];
     if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
         let reason = format!("{name} does not go with a set that is prepared already");
-        return Err(TableError::Config { reason });
+        return Err(TableError::config(reason));
     }
     let PreparedSet { meta, split } = PreparedSet::read(Path::new(&data.source))?;
     Ok(Prepared {

@@ -394,8 +394,8 @@ fn a_flipped_byte_or_a_cut_anywhere_never_panics() {
 #[test]
 fn bad_settings_name_themselves() {
     let mut table = Table::new(vec!["alpha".into()], vec![1.0, 2.0]);
-    let setting = Dequantise { column: "alpah".into(), step: 1.0 };
-    let message = dequantise(&mut table, &[setting], &mut rng(1)).unwrap_err().to_string();
+    let settings = [("alpah".into(), 1.0)].into();
+    let message = dequantise(&mut table, &settings, &mut rng(1)).unwrap_err().to_string();
     assert!(message.contains("no column alpah"), "{message}");
     let message = "alpha=0".parse::<Dequantise>().unwrap_err().to_string();
     assert!(message.contains("--dequantise is alpha=0"), "{message}");

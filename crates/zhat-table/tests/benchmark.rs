@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use zhat::watch::Watch;
 use zhat_table::data::benchmark::{Benchmark, PreparedSet, Sizes, prepare};
 use zhat_table::data::{Error, Table, write};
 use zhat_table::fit::FitConfig;
@@ -31,7 +32,7 @@ fn gzip(path: &Path, text: &str) -> PathBuf {
 }
 
 fn any(set: Benchmark, source: &Path, out: &Path) -> Result<PreparedSet, Error> {
-    prepare(set, source, out, Sizes::Any, 0, &mut |_| true)
+    prepare(set, source, out, Sizes::Any, 0, &Watch::default())
 }
 
 /// The message of a preparation that must fail and leave nothing behind.
@@ -40,7 +41,7 @@ fn refusal(set: Benchmark, source: &Path, sizes: Sizes) -> String {
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let beside = directory(&format!("refusal-{number}"));
     let out = beside.join("out");
-    let message = prepare(set, source, &out, sizes, 0, &mut |_| true).unwrap_err().to_string();
+    let message = prepare(set, source, &out, sizes, 0, &Watch::default()).unwrap_err().to_string();
     assert_eq!(fs::read_dir(&beside).unwrap().count(), 0, "something was left: {message}");
     message
 }
@@ -155,8 +156,9 @@ fn power_is_the_same_from_text_and_from_the_archive_and_another_for_another_seed
     fs::rename(root.join("data.npy"), root.join("archive/data.npy")).unwrap();
     let from_archive = any(Benchmark::Power, &root.join("archive"), &root.join("npy")).unwrap();
     assert_eq!(from_text.meta.hash, from_archive.meta.hash);
-    let other = prepare(Benchmark::Power, &text, &root.join("other"), Sizes::Any, 1, &mut |_| true)
-        .unwrap();
+    let other =
+        prepare(Benchmark::Power, &text, &root.join("other"), Sizes::Any, 1, &Watch::default())
+            .unwrap();
     assert_ne!(other.meta.hash, from_text.meta.hash);
     assert_eq!(other.meta.rows, from_text.meta.rows);
 }
@@ -258,7 +260,9 @@ fn what_is_there_is_never_written_over_and_a_stop_leaves_nothing() {
     assert!(message.contains("not empty"), "{message}");
     assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
     let stopped = root.join("stopped");
-    let result = prepare(Benchmark::Power, &source, &stopped, Sizes::Any, 0, &mut |_| false);
+    let watch = Watch::default();
+    watch.stop();
+    let result = prepare(Benchmark::Power, &source, &stopped, Sizes::Any, 0, &watch);
     assert!(matches!(result, Err(Error::Stopped)));
     assert_eq!(fs::read_dir(&root).unwrap().count(), 2);
 }

@@ -8,7 +8,7 @@ use zhat::rng::Streams;
 use zhat_table::data::{Precision, ReadOptions, Table, TableWriter, builtin, read, write};
 use zhat_table::density::{Estimation, Opinion};
 use zhat_table::fit::{Event, FitConfig, Session};
-use zhat_table::fitted::{AssessOptions, Fill, Fitted, ImputeOptions, assess, impute};
+use zhat_table::fitted::{Fill, Fitted, ImputeOptions, assess, impute};
 use zhat_table::prepare;
 
 fn directory(name: &str) -> PathBuf {
@@ -30,10 +30,9 @@ fn fitted(source: &str, settings: &[&str]) -> Fitted {
 }
 
 fn opinions(fitted: &Fitted, particles: usize, seed: u64) -> Vec<Opinion> {
-    let options =
-        AssessOptions { estimation: Estimation::new(particles, 20), cross_check: true, seed };
+    let settings = Estimation::new(particles, 20);
     let rows = vec![0.0; 2 * fitted.card().columns.len()];
-    assess(fitted.density(), &rows, &options).unwrap().opinions
+    assess(fitted.density(), &rows, &settings, true, seed).unwrap().opinions
 }
 
 /// `log Z` of a model of two columns by quadrature over a square in standard units.

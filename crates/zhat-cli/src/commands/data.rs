@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use zhat_report::{Align, Table};
 use zhat_table::TableError;
-use zhat_table::data::benchmark::{self, Benchmark, PreparedSet, Progress, Sizes};
+use zhat_table::data::benchmark::{self, Benchmark, PreparedSet, Sizes};
 use zhat_table::data::builtin;
 
 use super::show_options::ShowOptions;
 use crate::exit::Outcome;
 use crate::interrupt;
-use crate::progress::bar;
+use crate::progress::{bar, follow};
 
 #[derive(clap::Subcommand)]
 pub enum Action {
@@ -72,19 +72,13 @@ fn prepare(arguments: &Prepare) -> anyhow::Result<Outcome> {
     let default = || PathBuf::from("data").join(set.name());
     let out = arguments.out.clone().unwrap_or_else(default);
     let sizes = if arguments.any_size { Sizes::Any } else { Sizes::AsInThePaper };
-    let stop = interrupt::watch()?;
+    let watch = interrupt::watch()?;
     let template = "{msg} {bar:24} {bytes}/{total_bytes}, {eta} left";
     let bar = bar(arguments.show.quiet, 1, template)?;
-    let mut watch = |progress: &Progress| {
-        bar.set_length(progress.length);
-        bar.set_position(progress.read);
-        if let Some(name) = progress.file.file_name() {
-            bar.set_message(name.to_string_lossy().into_owned());
-        }
-        !stop.is_stopped()
-    };
-    let prepared =
-        benchmark::prepare(set, &arguments.source, &out, sizes, arguments.seed, &mut watch);
+    bar.set_message(set.name());
+    let prepared = follow(&bar, &watch, || {
+        benchmark::prepare(set, &arguments.source, &out, sizes, arguments.seed, &watch)
+    });
     bar.finish_and_clear();
     let prepared = prepared.map_err(TableError::Data)?;
     let shown = || print!("{}\n{}\n", table(&prepared), out.display());

@@ -5,7 +5,7 @@ use zhat::smc::Resampling;
 use zhat_report::{Align, Table};
 use zhat_table::data::Missing;
 use zhat_table::density::Estimation;
-use zhat_table::fitted::{AssessOptions, Assessment, DistanceKind, assess, distances};
+use zhat_table::fitted::{Assessment, DistanceKind, assess, distances};
 
 use super::table_options::{RunOptions, TableOptions};
 use crate::exit::Outcome;
@@ -58,26 +58,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         None => fitted.own_rows()?,
         Some(data) => fitted.rows_of(data, &arguments.table.read(missing), arguments.seed)?,
     };
-    let options = AssessOptions {
-        estimation: Estimation {
-            particles: arguments.particles,
-            estimates: arguments.estimates,
-            resampling: arguments.resampling,
-        },
-        cross_check: !arguments.no_cross_check,
-        seed: arguments.seed,
-    };
+    let Arguments { particles, estimates, resampling, seed, .. } = *arguments;
+    let settings = Estimation { particles, estimates, resampling };
+    let cross_check = !arguments.no_cross_check;
     let density = fitted.density();
-    let [estimates, opinions] = density.work(&options.estimation);
-    let opinions = if options.cross_check { opinions } else { 0 };
+    let [estimates, opinions] = density.work(&settings);
+    let opinions = if cross_check { opinions } else { 0 };
     let work = estimates + opinions + rows.test.len() as u64;
     let quiet = arguments.run.quiet;
     let mut assessment = watched(quiet, "estimating log Z", Some(work), &watch, || {
-        assess(density, &rows.test, &options)
+        assess(density, &rows.test, &settings, cross_check, seed)
     })??;
     assessment.truth = rows.truth;
     if let Some(number) = arguments.wasserstein {
-        let streams = Streams::new(arguments.seed);
+        let streams = Streams::new(seed);
         let found = watched(quiet, "distances", None, &watch, || {
             distances(density, &rows.test, rows.other.as_deref(), number, DISTANCES, &streams)
         })??;

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use zhat_table::data::Missing;
-use zhat_table::fitted::{ScoreOptions, score};
+use zhat_table::data::{Missing, Precision};
+use zhat_table::fitted::{score, score_columns};
 
 use super::table_options::{OutputOptions, RunOptions, TableOptions};
 use crate::exit::Outcome;
@@ -26,12 +26,11 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (fitted, watch) = arguments.run.open()?;
-    let options = ScoreOptions { parts: arguments.parts };
     let read = arguments.table.read(Missing::Keep);
-    let mut out = arguments.output.create(&options.columns(), ScoreOptions::PRECISION)?;
+    let mut out = arguments.output.create(&score_columns(arguments.parts), Precision::Double)?;
     let start = Instant::now();
     let scored = watched(arguments.run.quiet, "scoring", None, &watch, || {
-        score(&fitted, &arguments.data, &read, &options, &mut out)
+        score(&fitted, &arguments.data, &read, arguments.parts, &mut out)
     })??;
     out.finish()?;
     if scored.missing > 0 {

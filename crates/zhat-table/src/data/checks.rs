@@ -12,12 +12,7 @@ use discrete::{Ties, ties};
 use related::related;
 
 /// No density is fitted to fewer rows: a tenth of them must still be a test set.
-pub const MINIMUM_ROWS: usize = 20;
-
-/// How many rows a table of so many columns needs: two per column, so that a covariance can be estimated.
-pub fn needed_rows(columns: usize) -> usize {
-    MINIMUM_ROWS.max(2 * columns)
-}
+const MINIMUM_ROWS: usize = 20;
 
 /// Something that does not stop a fit, but that its user should know.
 #[derive(Debug, Clone, PartialEq, ThisError)]
@@ -70,7 +65,8 @@ pub fn check(file: &str, table: &Table, dropped: usize) -> Result<Vec<Warning>> 
             others: others(table, index),
         });
     }
-    let needed = needed_rows(columns);
+    // Two rows per column, so that a covariance can be estimated.
+    let needed = MINIMUM_ROWS.max(2 * columns);
     if rows < needed {
         return Err(Error::TooFewRows { file: file.into(), rows, columns, needed, dropped });
     }

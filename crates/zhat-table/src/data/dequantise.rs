@@ -1,16 +1,15 @@
 //! Noise as wide as the step of a discrete column, so that its density exists.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use rand::{Rng, RngExt};
-use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
 use super::table::Table;
 
-/// A discrete column and its step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A discrete column and its step, as a user gives them.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Dequantise {
     /// Name of the column.
     pub column: String,
@@ -27,14 +26,12 @@ impl FromStr for Dequantise {
         let parts = text.rsplit_once('=').and_then(|(column, step)| {
             Some(Self { column: column.trim().into(), step: step.trim().parse().ok()? })
         });
-        parts.filter(Self::is_valid).ok_or_else(|| invalid(text))
+        parts.filter(|parts| is_valid(&parts.column, parts.step)).ok_or_else(|| invalid(text))
     }
 }
 
-impl Dequantise {
-    fn is_valid(&self) -> bool {
-        self.step.is_finite() && self.step > 0.0 && !self.column.is_empty()
-    }
+fn is_valid(column: &str, step: f64) -> bool {
+    step.is_finite() && step > 0.0 && !column.is_empty()
 }
 
 fn invalid(text: &str) -> Error {
@@ -44,23 +41,24 @@ fn invalid(text: &str) -> Error {
 /// Adds uniform noise on `[0, step)` to every row of the given columns.
 ///
 /// The log-density of the noisy value bounds that of the discrete one from below (Theis et al. 2016).
-pub fn dequantise(table: &mut Table, settings: &[Dequantise], rng: &mut impl Rng) -> Result<()> {
-    let mut steps = vec![0.0; table.dimension()];
-    for setting in settings {
-        if !setting.is_valid() {
-            return Err(invalid(&format!("{}={}", setting.column, setting.step)));
+pub fn dequantise(
+    table: &mut Table,
+    settings: &BTreeMap<String, f64>,
+    rng: &mut impl Rng,
+) -> Result<()> {
+    let mut noisy = Vec::new();
+    for (column, &step) in settings {
+        if !is_valid(column, step) {
+            return Err(invalid(&format!("{column}={step}")));
         }
-        steps[table.column_index(&setting.column)?] = setting.step;
+        noisy.push((table.column_index(column)?, step));
     }
-    let noisy: Vec<usize> = (0..steps.len()).filter(|&column| steps[column] > 0.0).collect();
-    if noisy.is_empty() {
-        return Ok(());
-    }
+    // By position, so that a seed gives the same noise however the columns are named.
+    noisy.sort_by_key(|(column, _)| *column);
     let dimension = table.dimension();
     for row in table.values_mut().chunks_exact_mut(dimension) {
-        for &column in &noisy {
-            let noise = steps[column] * rng.random::<f64>();
-            row[column] = (f64::from(row[column]) + noise) as f32;
+        for &(column, step) in &noisy {
+            row[column] = (f64::from(row[column]) + step * rng.random::<f64>()) as f32;
         }
     }
     Ok(())
@@ -78,7 +76,7 @@ mod tests {
         let values: Vec<f32> = (0..2000).flat_map(|row| [row as f32, (row % 4) as f32]).collect();
         let mut table = Table::new(vec!["a".into(), "b".into()], values.clone());
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        dequantise(&mut table, &["b=0.5".parse().unwrap()], &mut rng).unwrap();
+        dequantise(&mut table, &BTreeMap::from([("b".into(), 0.5)]), &mut rng).unwrap();
         let noise: Vec<f32> =
             table.values().iter().zip(&values).skip(1).step_by(2).map(|(n, v)| n - v).collect();
         assert!(noise.iter().all(|n| (0.0..=0.5).contains(n)));

@@ -1,29 +1,20 @@
 //! What can be wrong with a table, in words that name the place and say what to type next.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
 /// A result with the [`enum@Error`] of tables.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a file counts in: a text file has lines, an array has rows; both from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Line of a text file, as an editor shows it.
-    Line,
-    /// Row of an array or a Parquet file.
-    Row,
-}
-
 /// Where in a file something is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file.
     pub file: PathBuf,
-    /// Lines or rows.
-    pub unit: Unit,
+    /// What the file counts in: `line` of a text file, as an editor shows it, or `row` of an array or a Parquet file.
+    pub unit: &'static str,
     /// Which one, from 1.
     pub number: u64,
     /// Position of the column from 1, and its name; none where the whole line is meant.
@@ -32,11 +23,7 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = match self.unit {
-            Unit::Line => "line",
-            Unit::Row => "row",
-        };
-        write!(f, "{}, {unit} {}", self.file.display(), self.number)?;
+        write!(f, "{}, {} {}", self.file.display(), self.unit, self.number)?;
         match &self.column {
             Some((position, name)) => write!(f, ", column {position} ({name})"),
             None => Ok(()),
@@ -76,9 +63,6 @@ pub enum Error {
     #[error("{} is not text in UTF-8: {found}. Save it as CSV in UTF-8, or say --format npy or parquet.", file.display())]
     NotText { file: PathBuf, found: &'static str },
 
-    #[error("{}: {detail}. {advice}", file.display())]
-    Unsupported { file: PathBuf, detail: String, advice: &'static str },
-
     #[error("{}, line 1: {detail}. Say --header yes or --header no.", file.display())]
     AmbiguousHeader { file: PathBuf, detail: String },
 
@@ -96,7 +80,7 @@ pub enum Error {
     Missing { place: Place, cell: String },
 
     #[error("{place}: {cell} is not a number. {advice}")]
-    NotNumeric { place: Place, cell: String, advice: String },
+    NotNumeric { place: Place, cell: String, advice: Box<str> },
 
     #[error(
         "{place}: {cell} has a decimal comma. Write numbers with a decimal point (for example: sed 's/,/./g')."
@@ -157,10 +141,7 @@ pub enum Error {
     UnknownBuiltin { name: String, nearest: Option<String>, available: String },
 
     #[error("{}: {detail}. {advice}", file.display())]
-    WrongSet { file: PathBuf, detail: String, advice: String },
-
-    #[error("{}: {detail}. Remove it, or give another --out.", file.display())]
-    InTheWay { file: PathBuf, detail: &'static str },
+    Refused { file: PathBuf, detail: String, advice: String },
 
     #[error("stopped; nothing was written.")]
     Stopped,
@@ -170,6 +151,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// A file that is not what is wanted: why, and what to do.
+    pub(crate) fn refused(
+        file: &Path,
+        detail: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Error::Refused { file: file.into(), detail: detail.into(), advice: advice.into() }
+    }
+
     /// Shorthand for a setting outside its range.
     pub(crate) fn setting(
         name: &'static str,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::columns::Column;
-use super::error::{Error, Place, Unit};
+use super::error::{Error, Place};
 use super::options::{Missing, ReadOptions};
 use super::table::Table;
 
@@ -120,15 +120,15 @@ impl<'a> Gather<'a> {
     /// Adds a row of a file that counts in rows; the error says where a cell that is refused stands.
     pub(crate) fn push_row(&mut self, file: &Path, cells: &[f64]) -> Result<Flow, Error> {
         self.push(cells).map_err(|refusal| {
-            let column = &self.columns[refusal.column];
-            let place = Place {
-                file: file.into(),
-                unit: Unit::Row,
-                number: self.seen() as u64 + 1,
-                column: Some((column.index + 1, column.name.clone())),
-            };
+            let place = self.next_row(file, &self.columns[refusal.column]);
             refusal.at(place, cells[refusal.column].to_string())
         })
+    }
+
+    /// A cell of the row that comes next.
+    pub(crate) fn next_row(&self, file: &Path, column: &Column) -> Place {
+        let (number, name) = (self.seen() as u64 + 1, column.name.clone());
+        Place { file: file.into(), unit: "row", number, column: Some((column.index + 1, name)) }
     }
 
     /// Gives the rows so far to whoever takes batches.

@@ -29,9 +29,9 @@ mod table;
 mod write;
 
 pub use builtin::{Builtin, Entropy};
-pub use checks::{MINIMUM_ROWS, Warning, check, needed_rows};
+pub use checks::{Warning, check};
 pub use dequantise::{Dequantise, dequantise};
-pub use error::{Error, Place, Result, Unit};
+pub use error::{Error, Place, Result};
 pub use gather::Flow;
 pub use options::{Format, Header, Missing, ReadOptions, parse_delimiter};
 pub use read::{Reading, read, read_batches};

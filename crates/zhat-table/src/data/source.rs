@@ -1,5 +1,6 @@
 //! Where a table comes from: a file, or a built-in set of which the truth is known.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -7,7 +8,7 @@ use rand::Rng;
 
 use super::builtin::{self, Builtin};
 use super::checks::{Warning, check};
-use super::dequantise::{Dequantise, dequantise};
+use super::dequantise::dequantise;
 use super::error::Result;
 use super::options::ReadOptions;
 use super::read::{Reading, read};
@@ -49,14 +50,14 @@ impl Source {
 
     /// Reads or draws the table and checks it.
     pub fn load(self, options: &ReadOptions, rng: &mut impl Rng) -> Result<Loaded> {
-        self.load_dequantised(options, &[], rng)
+        self.load_dequantised(options, &BTreeMap::new(), rng)
     }
 
-    /// Reads or draws the table, adds noise to its discrete columns, and checks it.
+    /// Reads or draws the table, adds noise to its discrete columns, given with their steps, and checks it.
     pub fn load_dequantised(
         self,
         options: &ReadOptions,
-        discrete: &[Dequantise],
+        discrete: &BTreeMap<String, f64>,
         rng: &mut impl Rng,
     ) -> Result<Loaded> {
         let name = self.to_string();
@@ -66,15 +67,13 @@ impl Source {
                 let table = builtin::draw(&*set, options.max_rows.unwrap_or(BUILTIN_ROWS), rng);
                 let names = table.columns().to_vec();
                 let chosen = super::columns::choose(name.as_ref(), &names, options)?;
-                let chosen: Vec<String> = chosen.into_iter().map(|column| column.name).collect();
-                let truth = (chosen == names).then_some(set);
-                (Reading { table: table.select_columns(&chosen)?, dropped_rows: 0 }, truth)
+                let chosen: Vec<usize> = chosen.into_iter().map(|column| column.index).collect();
+                let truth = chosen.iter().copied().eq(0..names.len()).then_some(set);
+                (Reading { table: table.select_columns(&chosen), dropped_rows: 0 }, truth)
             }
         };
-        if !discrete.is_empty() {
-            dequantise(&mut table, discrete, rng)?;
-            truth = None;
-        }
+        dequantise(&mut table, discrete, rng)?;
+        truth = truth.filter(|_| discrete.is_empty());
         let warnings = check(&name, &table, dropped_rows)?;
         Ok(Loaded { table, truth, warnings, dropped_rows })
     }

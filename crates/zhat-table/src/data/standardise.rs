@@ -52,6 +52,13 @@ impl Standardiser {
         self.each(values, |value, mean, std_dev| (value - mean) / std_dev);
     }
 
+    /// Rows in the units of the data as rows in standard units.
+    pub fn standard(&self, rows: &[f32]) -> Vec<f32> {
+        let mut rows = rows.to_vec();
+        self.apply(&mut rows);
+        rows
+    }
+
     /// From standard units to the units of the data, in place.
     ///
     /// # Panics

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use zhat::ar::{ArEbm, ArStepConfig, Evaluator, SmcEstimate};
+use zhat::ar::{ArEbm, ArStepConfig, Evaluator, RowScores, SmcEstimate};
 use zhat::criterion::Method;
 use zhat::rng::Streams;
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat::watch::Watch;
 
-use super::{Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Scores};
+use super::{Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion};
 use crate::data::Standardiser;
 use crate::error::Result;
 
@@ -91,10 +91,9 @@ impl Density for ArDensity {
         &self.watch
     }
 
-    fn score(&self, rows: &[f32]) -> Result<Scores> {
+    fn score(&self, rows: &[f32]) -> Result<RowScores> {
         self.watch.check()?;
-        let mut standard = rows.to_vec();
-        self.standardiser.apply(&mut standard);
+        let mut standard = self.standardiser.standard(rows);
         // A row that is not whole goes through the networks as zeros and is blanked afterwards.
         let mut whole = Vec::with_capacity(rows.len() / self.columns.len());
         for row in standard.chunks_exact_mut(self.columns.len()) {
@@ -109,12 +108,11 @@ impl Density for ArDensity {
             let score = |(score, whole)| if whole { score - log_scale } else { f64::NAN };
             scores.into_iter().zip(whole.iter().copied()).map(score).collect()
         };
-        Ok(Scores { log_p_tilde: in_units(scores.log_p_tilde), log_q: in_units(scores.log_q) })
+        Ok(RowScores { log_p_tilde: in_units(scores.log_p_tilde), log_q: in_units(scores.log_q) })
     }
 
     fn draw(&self, given: &[f32], particles: usize, streams: &Streams) -> Result<Cloud> {
-        let mut standard = given.to_vec();
-        self.standardiser.apply(&mut standard);
+        let standard = self.standardiser.standard(given);
         let known: Vec<_> = standard.iter().map(|cell| (!cell.is_nan()).then_some(*cell)).collect();
         let smc = SmcConfig::new(particles)?.with_resampling(Resampling::Systematic);
         let SmcEstimate { columns, weights, effective_sample_size, .. } =

@@ -44,13 +44,8 @@ impl Cloud {
         Self { columns, weights, standardiser, given, effective_particles }
     }
 
-    /// Number of draws.
-    pub fn particles(&self) -> usize {
-        self.weights.len()
-    }
-
     /// Columns that were drawn.
-    pub fn drawn(&self) -> impl Iterator<Item = usize> {
+    fn drawn(&self) -> impl Iterator<Item = usize> {
         (0..self.given.len()).filter(|&column| self.given[column].is_nan())
     }
 

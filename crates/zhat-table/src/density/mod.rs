@@ -7,7 +7,8 @@ mod cloud;
 pub use autoregressive::ArDensity;
 pub use cloud::{Cloud, Draws};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use zhat::ar::RowScores;
 use zhat::evaluate::LogZ;
 use zhat::rng::Streams;
 use zhat::smc::Resampling;
@@ -35,11 +36,12 @@ pub trait Density: std::fmt::Debug + Send + Sync {
     /// What its work is watched and stopped by.
     fn watch(&self) -> &Watch;
 
-    /// Log-densities of rows; NaN for a row with a missing cell.
+    /// Log-densities of rows, but for `log Z`, and those of the proposal that goes with the density; NaN for a row with a
+    /// missing cell.
     ///
     /// # Shapes
     /// - `rows`: `[n, columns]`
-    fn score(&self, rows: &[f32]) -> Result<Scores>;
+    fn score(&self, rows: &[f32]) -> Result<RowScores>;
 
     /// Weighted draws of the cells that are missing in a row, given the others.
     ///
@@ -63,31 +65,28 @@ pub trait Density: std::fmt::Debug + Send + Sync {
     fn work(&self, settings: &Estimation) -> [u64; 2];
 }
 
-/// Log-densities of rows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scores {
-    /// `log p~`: the log-density but for `log Z`.
-    pub log_p_tilde: Vec<f64>,
-    /// `log q` of the proposal that goes with the density.
-    pub log_q: Vec<f64>,
-}
-
 /// How `log Z` is estimated.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Estimation {
     /// Particles of each estimate.
     pub particles: usize,
     /// Number of independent estimates.
     pub estimates: usize,
     /// How ancestors are drawn.
+    #[serde(default = "sharpest")]
     pub resampling: Resampling,
 }
 
 impl Estimation {
     /// With systematic resampling, which is the sharpest.
     pub fn new(particles: usize, estimates: usize) -> Self {
-        Self { particles, estimates, resampling: Resampling::Systematic }
+        Self { particles, estimates, resampling: sharpest() }
     }
+}
+
+fn sharpest() -> Resampling {
+    Resampling::Systematic
 }
 
 /// One estimate of `log Z`.

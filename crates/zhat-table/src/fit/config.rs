@@ -10,6 +10,7 @@ use zhat::criterion::Method;
 use zhat::train::{OptimiserConfig, Schedule, TrainingConfig};
 
 use crate::data::{ReadOptions, SplitOptions};
+use crate::density::Estimation;
 use crate::error::{Result, TableError};
 use crate::run::RunDirectory;
 
@@ -32,7 +33,7 @@ pub struct FitConfig {
     /// The validations on the way.
     pub validation: ValidationConfig,
     /// The evaluation at the end.
-    pub evaluation: EvaluationConfig,
+    pub evaluation: Estimation,
 }
 
 /// Which data, and how they are read and split.
@@ -62,16 +63,6 @@ pub struct ValidationConfig {
     pub rows: usize,
     /// Particles behind the `log Z` of a validation.
     pub particles: usize,
-}
-
-/// The evaluation at the end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct EvaluationConfig {
-    /// Particles of each estimate of `log Z`.
-    pub particles: usize,
-    /// Number of independent estimates.
-    pub estimates: usize,
 }
 
 /// What may be changed when a run is taken up again: how long it is, and what only looks at it.
@@ -114,7 +105,7 @@ impl FitConfig {
             },
             training,
             validation: ValidationConfig { rows: 2000, particles: 10_000 },
-            evaluation: EvaluationConfig { particles: 20_000, estimates: 10 },
+            evaluation: Estimation::new(20_000, 10),
         }
     }
 
@@ -128,18 +119,22 @@ impl FitConfig {
 
     /// The same with a TOML text on top. Ranges are checked by [`validate`](Self::validate), when all is in place.
     pub fn with_toml(self, text: &str, origin: &str) -> Result<Self> {
-        let table: Table =
-            toml::from_str(text).map_err(|error| config(format!("{origin}: {error}")))?;
+        let table: Table = toml::from_str(text)
+            .map_err(|error| TableError::config(format!("{origin}: {error}")))?;
+        self.with(table, origin)
+    }
+
+    fn with(&self, over: Table, origin: &str) -> Result<Self> {
         let mut base = self.to_table();
-        merge(&mut base, table);
+        merge(&mut base, over);
         Self::from_table(base, origin)
     }
 
     /// The same with one setting changed, given as `a.b=value`.
     pub fn with_setting(self, assignment: &str) -> Result<Self> {
-        let (path, value) = assignment
-            .split_once('=')
-            .ok_or_else(|| config(format!("{assignment}: write it as section.name=value")))?;
+        let (path, value) = assignment.split_once('=').ok_or_else(|| {
+            TableError::config(format!("{assignment}: write it as section.name=value"))
+        })?;
         // What is no TOML value is meant as text.
         let value: Value = toml::from_str::<Table>(&format!("value = {value}"))
             .ok()
@@ -149,9 +144,7 @@ impl FitConfig {
             Value::Table(Table::from_iter([(key.trim().to_owned(), value)]))
         });
         let Value::Table(nested) = nested else { unreachable!("a path has at least one part") };
-        let mut base = self.to_table();
-        merge(&mut base, nested);
-        Self::from_table(base, assignment)
+        self.with(nested, assignment)
     }
 
     /// The same with a TOML file on top.
@@ -168,7 +161,7 @@ impl FitConfig {
     pub fn read(path: &Path) -> Result<Self> {
         let origin = path.display().to_string();
         let table = toml::from_str(&read_text(path)?)
-            .map_err(|error| config(format!("{origin}: {error}")))?;
+            .map_err(|error| TableError::config(format!("{origin}: {error}")))?;
         let config = Self::from_table(table, &origin)?;
         config.validate()?;
         Ok(config)
@@ -198,7 +191,7 @@ impl FitConfig {
                 && !MAY_CHANGE.iter().any(|free| name.starts_with(free))
         });
         match changed {
-            Some((name, _)) => Err(config(format!(
+            Some((name, _)) => Err(TableError::config(format!(
                 "{name} is {} in this run and cannot become {} when it is taken up; start another run",
                 value(&old, name),
                 value(&new, name)
@@ -224,11 +217,13 @@ impl FitConfig {
             ("evaluation.estimates", self.evaluation.estimates, 2),
         ] {
             if value < least {
-                return Err(config(format!("{name} is {value}, but must be at least {least}")));
+                return Err(TableError::config(format!(
+                    "{name} is {value}, but must be at least {least}"
+                )));
             }
         }
         if self.step.warm_up > self.training.num_steps {
-            return Err(config(format!(
+            return Err(TableError::config(format!(
                 "step.warm-up is {}, but must be at most training.num-steps, {}",
                 self.step.warm_up, self.training.num_steps
             )));
@@ -241,7 +236,7 @@ impl FitConfig {
     }
 
     fn from_table(table: Table, origin: &str) -> Result<Self> {
-        table.try_into().map_err(|error| config(format!("{origin}: {error}")))
+        table.try_into().map_err(|error| TableError::config(format!("{origin}: {error}")))
     }
 }
 
@@ -269,10 +264,6 @@ fn flatten(prefix: &str, value: Value, settings: &mut Vec<(String, Value)>) {
 
 fn read_text(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|source| TableError::io(path, source))
-}
-
-fn config(reason: String) -> TableError {
-    TableError::Config { reason: reason.trim_end().to_owned() }
 }
 
 #[cfg(test)]

@@ -110,15 +110,14 @@ pub(crate) fn log_z_of(estimates: &[Estimate]) -> LogZ {
 }
 
 fn share_far_out(density: &dyn Density, rows: &[f32]) -> f64 {
-    let mut standard = rows.to_vec();
-    density.standardiser().apply(&mut standard);
+    let standard = density.standardiser().standard(rows);
     let rows = standard.chunks_exact(density.columns().len());
     let number = rows.len() as f64;
     rows.filter(|row| row.iter().any(|x| x.abs() > FAR_OUT)).count() as f64 / number
 }
 
 /// Mean and its standard error.
-pub(crate) fn mean_and_error(values: &[f64]) -> (f64, f64) {
+pub fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let number = values.len() as f64;
     let mean = values.iter().sum::<f64>() / number;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

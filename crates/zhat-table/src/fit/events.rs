@@ -5,55 +5,35 @@ use zhat::train::StepReport;
 
 use super::evaluation::Likelihood;
 
-/// A line of `metrics.jsonl`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// A line of `metrics.jsonl`, which has what was measured then.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct MetricsRecord {
     /// Steps taken.
     pub step: u64,
     /// Loss of the step's batch, where it was a training line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
     /// `-log q` of the batch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposal_nll: Option<f64>,
     /// Learning rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,
     /// Norm of the gradient before clipping.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_norm: Option<f64>,
     /// Effective sample size of the candidates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_sample_size: Option<f64>,
     /// Validation log-likelihood, where it was a validation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<f64>,
     /// Validation log-likelihood of the proposal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation_proposal: Option<f64>,
 }
 
 /// What an observer is told.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the line above each variant says what its fields are")]
 pub enum Event<'a> {
-    /// A step was taken.
-    Step {
-        /// Steps taken, and how many there will be.
-        step: u64,
-        /// Number of steps of the run.
-        steps: u64,
-        /// What the step found.
-        report: &'a StepReport,
-    },
-    /// A validation was made.
-    Validation {
-        /// Steps taken.
-        step: u64,
-        /// What it found.
-        log_likelihood: f64,
-        /// Whether it is the best so far.
-        best: bool,
-    },
+    /// A step of so many was taken.
+    Step { step: u64, steps: u64, report: &'a StepReport },
+    /// A validation was made, which may be the best so far.
+    Validation { step: u64, log_likelihood: f64, best: bool },
     /// Something the user should know, but that stops nothing.
     Warning(&'a str),
     /// The evaluation at the end begins.

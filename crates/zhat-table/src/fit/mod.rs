@@ -6,9 +6,9 @@ mod events;
 mod session;
 mod timing;
 
-pub use config::{DataConfig, EvaluationConfig, FitConfig, ValidationConfig};
-pub use evaluation::{Likelihood, evaluate};
-pub(crate) use evaluation::{log_z_of, mean_and_error};
+pub use config::{DataConfig, FitConfig, ValidationConfig};
+pub(crate) use evaluation::log_z_of;
+pub use evaluation::{Likelihood, evaluate, mean_and_error};
 pub use events::{Event, FitReport, MetricsRecord};
 pub use session::Session;
 pub use timing::{StepSeconds, StepTimer};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use burn::tensor::{Device, Tensor, TensorData};
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArStep};
 use zhat::rng::Streams;
@@ -14,7 +15,7 @@ use zhat::watch::Watch;
 
 use super::config::FitConfig;
 use super::evaluation::evaluate;
-use super::events::{Event, FitReport, MetricsRecord};
+use super::events::{Event, FitReport};
 use crate::density::{ArDensity, Estimation};
 use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
@@ -57,7 +58,8 @@ impl Session {
         let run = RunDirectory::create(out)?;
         write_atomically(&run.config(), config.to_toml().as_bytes())?;
         let session = Self::new(run, config, data, threads)?;
-        session.save(&mut session.trainer.state()?, 0.0)?;
+        let Self { checkpoints, trainer, log, data, .. } = &session;
+        save(checkpoints, &mut trainer.state()?, log.metrics.bytes(), 0.0, &data.hash)?;
         Ok(session)
     }
 
@@ -85,12 +87,10 @@ impl Session {
         }
         let num_steps = session.config.training.num_steps;
         if state.progress.step > num_steps {
-            return Err(TableError::Config {
-                reason: format!(
-                    "training.num-steps is {num_steps}, but the run has taken {} steps already",
-                    state.progress.step
-                ),
-            });
+            return Err(TableError::config(format!(
+                "training.num-steps is {num_steps}, but the run has taken {} steps already",
+                state.progress.step
+            )));
         }
         write_atomically(&session.run.config(), session.config.to_toml().as_bytes())?;
         session.checkpoints.forget_after(state.progress.step)?;
@@ -129,11 +129,6 @@ impl Session {
     pub fn with_tensorboard(mut self) -> Result<Self> {
         self.log.events = Some(EventFile::create(&self.run.root().join("tensorboard"))?);
         Ok(self)
-    }
-
-    /// The run directory.
-    pub fn run_directory(&self) -> &RunDirectory {
-        &self.run
     }
 
     /// Steps taken so far.
@@ -192,8 +187,14 @@ impl Session {
                     }
                 }
                 train::Event::Validation { step, found, best } => {
-                    log.validation(step, found)?;
                     let log_likelihood = found.log_likelihood;
+                    log.append(
+                        step,
+                        &[
+                            ("validation", Some(log_likelihood)),
+                            ("validation_proposal", found.proposal_log_likelihood),
+                        ],
+                    )?;
                     observer(&Event::Validation { step, log_likelihood, best });
                 }
                 train::Event::Checkpoint(state) => {
@@ -217,10 +218,6 @@ impl Session {
             trainer.validate(&mut handle)?;
         }
         Ok(ended)
-    }
-
-    fn save(&self, state: &mut TrainerState, seconds: f64) -> Result<()> {
-        save(&self.checkpoints, state, self.log.metrics.bytes(), seconds, &self.data.hash)
     }
 
     /// Writes the best model, evaluates it on the test part and writes the results.
@@ -247,7 +244,7 @@ impl Session {
         let test = evaluate(
             &density(model, Arc::clone(watch))?,
             &self.data.in_units(&self.data.test),
-            &Estimation::new(settings.particles, settings.estimates),
+            settings,
             &Streams::new(self.config.seed).derive("test", 0),
         )?;
         let report = FitReport {
@@ -329,42 +326,30 @@ impl Log {
         if !step.is_multiple_of(self.every) {
             return Ok(());
         }
-        self.append(&MetricsRecord {
+        self.append(
             step,
-            loss: Some(report.loss),
-            proposal_nll: report.proposal_nll,
-            learning_rate: Some(learning_rate),
-            gradient_norm: Some(report.gradient_norm),
-            effective_sample_size: report.effective_sample_size,
-            ..MetricsRecord::default()
-        })
+            &[
+                ("loss", Some(report.loss)),
+                ("proposal_nll", report.proposal_nll),
+                ("learning_rate", Some(learning_rate)),
+                ("gradient_norm", Some(report.gradient_norm)),
+                ("effective_sample_size", report.effective_sample_size),
+            ],
+        )
     }
 
-    fn validation(&mut self, step: u64, found: &Validated) -> Result<()> {
-        self.append(&MetricsRecord {
-            step,
-            validation: Some(found.log_likelihood),
-            validation_proposal: found.proposal_log_likelihood,
-            ..MetricsRecord::default()
-        })
-    }
-
-    /// Appends a line to the metrics, and its numbers to the event file.
-    fn append(&mut self, record: &MetricsRecord) -> Result<()> {
-        self.metrics.append(record)?;
+    /// Appends what was measured to the metrics, and to the event file.
+    fn append(&mut self, step: u64, measured: &[(&str, Option<f64>)]) -> Result<()> {
+        let numbers = measured.iter().filter_map(|&(name, number)| Some((name, number?)));
+        let mut line = IndexMap::from([("step", serde_json::Value::from(step))]);
+        line.extend(numbers.clone().map(|(name, number)| (name, number.into())));
+        self.metrics.append(&line)?;
         let Some(events) = &mut self.events else { return Ok(()) };
-        let scalars: Vec<(&str, f64)> = [
-            ("loss", record.loss),
-            ("proposal_nll", record.proposal_nll),
-            ("learning_rate", record.learning_rate),
-            ("gradient_norm", record.gradient_norm),
-            ("effective_sample_size", record.effective_sample_size),
-            ("validation/model", record.validation),
-            ("validation/proposal", record.validation_proposal),
-        ]
-        .into_iter()
-        .filter_map(|(tag, value)| Some((tag, value?)))
-        .collect();
-        events.scalars(record.step, &scalars)
+        let tag = |name| match name {
+            "validation" => "validation/model",
+            "validation_proposal" => "validation/proposal",
+            other => other,
+        };
+        events.scalars(step, &numbers.map(|(name, number)| (tag(name), number)).collect::<Vec<_>>())
     }
 }

@@ -9,17 +9,6 @@ use crate::density::{Density, Estimation, Opinion};
 use crate::error::{Result, TableError};
 use crate::fit::{Likelihood, evaluate};
 
-/// How a density is assessed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AssessOptions {
-    /// How `log Z` is estimated.
-    pub estimation: Estimation,
-    /// Whether other methods are asked for `log Z` too.
-    pub cross_check: bool,
-    /// Seed of everything random.
-    pub seed: u64,
-}
-
 /// Everything about a density's likelihood of some rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Assessment {
@@ -36,14 +25,19 @@ pub struct Assessment {
     pub wasserstein: Option<Distances>,
 }
 
-/// Assesses a density on whole rows, in the units of the data.
-pub fn assess(density: &dyn Density, rows: &[f32], options: &AssessOptions) -> Result<Assessment> {
-    let settings = &options.estimation;
+/// Assesses a density on whole rows, in the units of the data; with a cross-check other methods are asked for `log Z` too.
+pub fn assess(
+    density: &dyn Density,
+    rows: &[f32],
+    settings: &Estimation,
+    cross_check: bool,
+    seed: u64,
+) -> Result<Assessment> {
     if settings.estimates < 2 {
         let expected = "at least 2, for an error bar";
         return Err(TableError::setting("estimates", settings.estimates, expected));
     }
-    let streams = Streams::new(options.seed).derive("assess", 0);
+    let streams = Streams::new(seed).derive("assess", 0);
     let likelihood = evaluate(density, rows, settings, &streams)?;
     let mut opinions = Vec::new();
     if !density.is_normalised() {
@@ -55,7 +49,7 @@ pub fn assess(density: &dyn Density, rows: &[f32], options: &AssessOptions) -> R
             effective_sample_size: Some(effective),
         });
     }
-    if options.cross_check {
+    if cross_check {
         opinions.extend(density.opinions(settings, &streams)?);
     }
     let verdict = Verdict::new(&likelihood, &opinions, density.columns());

@@ -68,15 +68,9 @@ pub fn distances(
     let kind = if number > MOST_FOR_EXACT { DistanceKind::Sliced } else { DistanceKind::Exact };
     let watch = density.watch();
     let distance = |a: &[f32], b: &[f32], mut directions: Stream| {
-        let [a, b] = [a, b].map(|rows| {
-            let mut rows = rows.to_vec();
-            density.standardiser().apply(&mut rows);
-            rows
-        });
+        let [a, b] = [a, b].map(|rows| density.standardiser().standard(rows));
         density.pool().install(|| match kind {
-            DistanceKind::Exact => match_points(&a, &b, features, |_| !watch.is_stopped())?
-                .map(|matching| matching.distance)
-                .ok_or(zhat::Error::Stopped),
+            DistanceKind::Exact => Ok(match_points(&a, &b, features, watch)?.distance),
             DistanceKind::Sliced => {
                 sliced_wasserstein(&a, &b, features, PROJECTIONS, &mut directions)
             }

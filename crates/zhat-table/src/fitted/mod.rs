@@ -15,20 +15,20 @@ use burn::tensor::Device;
 use zhat::rng::Streams;
 use zhat::watch::Watch;
 
-pub use assess::{AssessOptions, Assessment, assess};
+pub use assess::{Assessment, assess};
 pub use distance::{DistanceKind, Distances, MOST_FOR_EXACT, distances};
 pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute};
 pub use rows::TestRows;
 pub(crate) use rows::mean_log_density;
 pub use sample::{Sample, SampleOptions, sample};
-pub use score::{ScoreOptions, Scored, score};
+pub use score::{Scored, score, score_columns};
 pub use verdict::Verdict;
 
 use crate::data::{Flow, Missing, ReadOptions, Source, Table, read_batches};
-use crate::density::{ArDensity, Density, Estimation};
+use crate::density::{ArDensity, Density};
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, log_z_of};
-use crate::run::{ModelCard, RunDirectory, load_model};
+use crate::run::{ModelCard, RunDirectory, load_model, read_json};
 
 /// Rows that are read, worked on and written together.
 const BATCH: usize = 1 << 14;
@@ -77,18 +77,15 @@ impl Fitted {
 
     /// `log Z` and its standard error: those of the run's own evaluation, or new ones where it has none.
     pub fn log_z(&self) -> Result<(f64, f64)> {
-        let known = std::fs::read(self.run.results())
-            .ok()
-            .and_then(|text| serde_json::from_slice::<FitReport>(&text).ok())
-            // Results that are older than the model are another model's.
-            .filter(|report| report.best_step == self.card.step);
-        if let Some(report) = known {
+        // Results that are older than the model are another model's.
+        if let Ok(report) = read_json::<FitReport>(&self.run.results())
+            && report.best_step == self.card.step
+        {
             return Ok((report.test.log_z, report.test.se_log_z));
         }
         let config = self.config()?;
-        let settings = Estimation::new(config.evaluation.particles, config.evaluation.estimates);
         let streams = Streams::new(config.seed).derive("test", 0);
-        let estimate = log_z_of(&self.density.estimates(&settings, &streams)?);
+        let estimate = log_z_of(&self.density.estimates(&config.evaluation, &streams)?);
         Ok((estimate.log_z, estimate.standard_error))
     }
 

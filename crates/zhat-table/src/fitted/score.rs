@@ -3,15 +3,8 @@
 use serde::Serialize;
 
 use super::Fitted;
-use crate::data::{Precision, ReadOptions, TableWriter};
+use crate::data::{ReadOptions, TableWriter};
 use crate::error::Result;
-
-/// What is written for each row.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ScoreOptions {
-    /// Also `log p~` and `log q`, both in the units of the data.
-    pub parts: bool,
-}
 
 /// What was scored.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -30,24 +23,19 @@ pub struct Scored {
     pub se_log_z: f64,
 }
 
-impl ScoreOptions {
-    /// Names of the columns that are written.
-    pub fn columns(&self) -> Vec<String> {
-        let names: &[&str] =
-            if self.parts { &["log_density", "log_p_tilde", "log_q"] } else { &["log_density"] };
-        names.iter().map(|name| name.to_string()).collect()
-    }
-
-    /// How they are written.
-    pub const PRECISION: Precision = Precision::Double;
+/// Names of the columns that are written: 64-bit numbers.
+pub fn score_columns(parts: bool) -> Vec<String> {
+    let names = ["log_density", "log_p_tilde", "log_q"].map(String::from);
+    names.into_iter().take(if parts { 3 } else { 1 }).collect()
 }
 
-/// Writes the log-density of every row, in the order of the file and in the units of its data.
+/// Writes the log-density of every row, in the order of the file and in the units of its data; with its parts, `log p~` and
+/// `log q`, if they are wanted.
 pub fn score(
     fitted: &Fitted,
     source: &str,
     read: &ReadOptions,
-    options: &ScoreOptions,
+    parts: bool,
     out: &mut TableWriter,
 ) -> Result<Scored> {
     let (log_z, se_log_z) = fitted.log_z()?;
@@ -62,7 +50,7 @@ pub fn score(
                 false => moments.add(log_density),
             }
             lines.push(log_density);
-            if options.parts {
+            if parts {
                 lines.extend([log_p_tilde, log_q]);
             }
         }

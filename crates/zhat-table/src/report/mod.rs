@@ -14,7 +14,7 @@ use zhat_report::page::Page;
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, MetricsRecord};
 use crate::fitted::Fitted;
-use crate::run::RunDirectory;
+use crate::run::{RunDirectory, read_json};
 
 /// Writes the page of a finished run and gives its path.
 pub fn write(fitted: &Fitted) -> Result<PathBuf> {
@@ -61,7 +61,7 @@ impl<'a> Finished<'a> {
         Ok(Self {
             fitted,
             name,
-            result: read_json(run.results())?,
+            result: read_json(&run.results())?,
             config: fitted.config()?,
             metrics: read_metrics(run)?,
         })
@@ -92,11 +92,6 @@ fn names(runs: &[Fitted]) -> Vec<String> {
         false => name.clone(),
     };
     runs.iter().zip(&short).map(name).collect()
-}
-
-fn read_json<T: serde::de::DeserializeOwned>(path: PathBuf) -> Result<T> {
-    let bytes = fs::read(&path).map_err(|source| TableError::io(&path, source))?;
-    serde_json::from_slice(&bytes).map_err(|error| TableError::model(&path, error.to_string()))
 }
 
 pub(crate) fn read_metrics(run: &RunDirectory) -> Result<Vec<MetricsRecord>> {

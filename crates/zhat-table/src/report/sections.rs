@@ -46,18 +46,12 @@ fn likelihood_table(result: &FitReport) -> Table {
         ("error of log Z", Align::Right),
     ]);
     let number = |value: f64| format!("{value:.4}");
-    table.row([
-        "model".into(),
-        number(test.log_likelihood),
-        number(test.se_test),
-        number(test.se_log_z),
-    ]);
-    table.row([
-        "proposal".into(),
-        number(test.proposal_log_likelihood),
-        number(test.proposal_se_test),
-        String::from("none"),
-    ]);
+    for (name, mean, over_rows, of_log_z) in [
+        ("model", test.log_likelihood, test.se_test, number(test.se_log_z)),
+        ("proposal", test.proposal_log_likelihood, test.proposal_se_test, "none".into()),
+    ] {
+        table.row([name.into(), number(mean), number(over_rows), of_log_z]);
+    }
     if let Some(truth) = result.truth {
         table.row(["truth".into(), number(truth), String::new(), String::new()]);
     }
@@ -102,29 +96,10 @@ fn effective_sample_sizes(result: &FitReport) -> Figure {
 
 /// The configuration as `section.name` and value.
 pub(super) fn settings(config: &FitConfig) -> indexmap::IndexMap<String, Setting> {
-    let mut settings = indexmap::IndexMap::new();
-    let value = serde_json::to_value(config).expect("a configuration is plain data");
-    flatten("", &value, &mut settings);
-    settings
-}
-
-fn flatten(
-    prefix: &str,
-    value: &serde_json::Value,
-    settings: &mut indexmap::IndexMap<String, Setting>,
-) {
-    match value {
-        serde_json::Value::Object(map) => {
-            for (key, value) in map {
-                let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-                flatten(&name, value, settings);
-            }
-        }
-        serde_json::Value::String(text) => {
-            settings.insert(prefix.into(), Setting::from(text.as_str()));
-        }
-        other => {
-            settings.insert(prefix.into(), Setting::from(other.to_string()));
-        }
-    }
+    let shown = |value| match value {
+        toml::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let settings = config.settings().into_iter();
+    settings.map(|(name, value)| (name, Setting::from(shown(value)))).collect()
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use zhat_report::export::replace_file;
 
 use crate::error::{Result, TableError};
@@ -84,6 +85,12 @@ impl RunDirectory {
     pub fn report(&self) -> PathBuf {
         self.root.join("report.html")
     }
+}
+
+/// Reads a file of JSON.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let bytes = fs::read(path).map_err(|source| TableError::io(path, source))?;
+    serde_json::from_slice(&bytes).map_err(|error| TableError::model(path, error.to_string()))
 }
 
 /// Writes a file whole or not at all (see [`replace_file`]).

@@ -7,6 +7,7 @@ mod model_file;
 mod tensorboard;
 
 pub use checkpoint::Checkpoints;
+pub(crate) use directory::read_json;
 pub use directory::{RunDirectory, write_atomically};
 pub use metrics::Metrics;
 pub use model_file::{FORMAT, ModelCard, load_model, save_model};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArEbmConfig};
 use zhat::rng::Streams;
 
-use super::directory::{RunDirectory, write_atomically};
+use super::directory::{RunDirectory, read_json, write_atomically};
 use crate::data::Standardiser;
 use crate::error::{Result, TableError};
 
@@ -60,9 +60,7 @@ pub fn save_model(run: &RunDirectory, model: &ArEbm, card: &ModelCard) -> Result
 /// Reads a model and its card.
 pub fn load_model(run: &RunDirectory, device: &Device) -> Result<(ArEbm, ModelCard)> {
     let card_path = run.model_card();
-    let text = fs::read(&card_path).map_err(|source| TableError::io(&card_path, source))?;
-    let version: Version = serde_json::from_slice(&text)
-        .map_err(|error| TableError::model(&card_path, error.to_string()))?;
+    let version: Version = read_json(&card_path)?;
     if version.format > FORMAT {
         let reason = format!(
             "it is of format {} and this zhat reads up to {FORMAT}; use zhat {} or later",
@@ -70,8 +68,7 @@ pub fn load_model(run: &RunDirectory, device: &Device) -> Result<(ArEbm, ModelCa
         );
         return Err(TableError::model(&card_path, reason));
     }
-    let card: ModelCard = serde_json::from_slice(&text)
-        .map_err(|error| TableError::model(&card_path, error.to_string()))?;
+    let card: ModelCard = read_json(&card_path)?;
     let path = run.model();
     let bytes = fs::read(&path).map_err(|source| TableError::io(&path, source))?;
     let file = SafeTensors::deserialize(&bytes)

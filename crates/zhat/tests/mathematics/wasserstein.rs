@@ -1,6 +1,8 @@
 //! Wasserstein distances: against all permutations, the sorted solution, another solver, and their own certificate.
 
+use zhat::Error;
 use zhat::evaluate::{match_points, sliced_wasserstein, wasserstein};
+use zhat::watch::Watch;
 
 use crate::support::rng;
 
@@ -90,7 +92,7 @@ fn hungarian(costs: &[Vec<f64>]) -> f64 {
 /// The matching is one, its distance is what it says, and its proof holds.
 fn certified(x: &[f32], y: &[f32], dimension: usize) -> f64 {
     let number = x.len() / dimension;
-    let matching = match_points(x, y, dimension, |_| true).unwrap().unwrap();
+    let matching = match_points(x, y, dimension, &Watch::default()).unwrap();
     let mut seen = vec![false; number];
     matching
         .partner
@@ -173,7 +175,7 @@ fn the_same_points_in_any_order_are_at_distance_zero() {
     let order = rng(8).permutation(500);
     let y: Vec<f32> = order.iter().flat_map(|&at| &x[6 * at..][..6]).copied().collect();
     assert_eq!(wasserstein(&x, &x, 6).unwrap(), 0.0);
-    let matching = match_points(&x, &y, 6, |_| true).unwrap().unwrap();
+    let matching = match_points(&x, &y, 6, &Watch::default()).unwrap();
     assert_eq!(matching.distance, 0.0);
     assert!(matching.partner.iter().enumerate().all(|(at, &partner)| order[partner] == at));
 }
@@ -210,21 +212,27 @@ fn distances_are_symmetric_and_scale_with_the_points() {
 #[test]
 fn a_watched_matching_makes_progress_and_can_be_stopped() {
     let [x, y] = clusters(500, 2, 12);
-    let mut told = Vec::new();
-    match_points(&x, &y, 2, |part| {
-        told.push(part);
-        true
-    })
-    .unwrap();
-    assert!(told.is_sorted() && told.iter().all(|part| (0.0..=1.0).contains(part)));
-    assert!(told.len() > 2 && told.last().unwrap() > &0.5);
-    assert_eq!(match_points(&x, &y, 2, |_| false).unwrap(), None);
-    let mut calls = 0;
-    let stopped = match_points(&x, &y, 2, |_| {
-        calls += 1;
-        calls < 3
-    });
-    assert_eq!((stopped.unwrap(), calls), (None, 3));
+    let watch = Watch::default();
+    match_points(&x, &y, 2, &watch).unwrap();
+    assert!(2 * watch.done() > watch.total() && watch.done() <= watch.total());
+    let stopped = Watch::default();
+    stopped.stop();
+    assert_eq!(match_points(&x, &y, 2, &stopped), Err(Error::Stopped));
+    assert_eq!(stopped.done(), 0);
+    // On the way: whoever stops it may come too late, but not ten times.
+    let stopped_on_the_way = |_| {
+        let watch = Watch::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while watch.done() == 0 {
+                    std::thread::yield_now();
+                }
+                watch.stop();
+            });
+            match_points(&x, &y, 2, &watch) == Err(Error::Stopped)
+        })
+    };
+    assert!((0..10).any(stopped_on_the_way));
 }
 
 #[test]

@@ -4,10 +4,9 @@ use zhat::criterion::Method;
 use zhat_report::number::{interval, rounded};
 use zhat_report::{Claim, Decision, Quantiles};
 use zhat_table::data::benchmark::Benchmark;
-use zhat_table::fit::Likelihood;
+use zhat_table::fit::{Likelihood, mean_and_error};
 
 use super::cell::Cell;
-use super::distance::mean_and_error;
 use super::published::{points, published, true_distance};
 
 /// A difference below this, in nats, is one that the paper itself needs its full training to show.

@@ -7,6 +7,7 @@ use zhat::criterion::Method;
 use zhat::evaluate::match_points;
 use zhat::rng::{Stream, Streams};
 use zhat_table::density::Density;
+use zhat_table::fit::mean_and_error;
 use zhat_table::{Result, TableError};
 
 use super::published::as_published;
@@ -34,14 +35,6 @@ impl Distances {
         let (mean, error) = self.summary();
         (as_published(mean, self.points), as_published(error, self.points))
     }
-}
-
-/// Mean and its standard error.
-pub(super) fn mean_and_error(values: &[f64]) -> (f64, f64) {
-    let number = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / number;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, (squares / (number - 1.0) / number).sqrt())
 }
 
 impl Bench<'_> {
@@ -95,10 +88,10 @@ impl Bench<'_> {
             let repeat = repeat as u64;
             let drawn = draw(&streams, repeat, points)?;
             let rows = self.draw(&self.data.test, points, &mut streams.stream("rows", repeat, 0));
-            let go_on = |_| !self.watch.is_stopped();
-            let matching = pool.install(|| match_points(&rows, &drawn, features, go_on))?;
-            let Some(matching) = matching else { return Ok(None) };
-            known.values.push(matching.distance);
+            match pool.install(|| match_points(&rows, &drawn, features, self.watch)) {
+                Err(zhat::Error::Stopped) => return Ok(None),
+                matching => known.values.push(matching?.distance),
+            }
             write_json(path, &known)?;
         }
         known.values.truncate(number);

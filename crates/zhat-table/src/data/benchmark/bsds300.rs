@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hdf5_pure::{Dataset, File};
 
-use super::{Benchmark, Parts, Progress, Steps, source_file, wrong};
+use super::{Benchmark, Parts, Steps, source_file, wrong};
 use crate::data::error::{Error, Result};
 use crate::data::read::check_path;
 use crate::data::split::Split;
@@ -13,7 +13,7 @@ use crate::data::table::Table;
 /// Rows that are read at once, about 4 MB.
 const ROWS_AT_ONCE: u64 = 8192;
 
-pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
+pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
     let path = source_file(source, &["BSDS300.hdf5", "BSDS300.h5"], Benchmark::Bsds300)?;
     check_path(&path)?;
     let broken = |error: hdf5_pure::Error| {
@@ -33,8 +33,8 @@ pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
     });
     let (train, validation, test) = (train?, validation?, test?);
     let all = [&train, &validation, &test].map(|(_, rows, columns)| rows * columns * 8);
-    let (length, mut before) = (all.iter().sum(), 0);
-    let mut part = |(dataset, rows, columns): (Dataset, u64, u64)| -> Result<Table> {
+    steps.watch.begin(all.iter().sum());
+    let part = |(dataset, rows, columns): (Dataset, u64, u64)| -> Result<Table> {
         let mut values = Vec::with_capacity((rows * columns) as usize);
         for first in (0..rows).step_by(ROWS_AT_ONCE as usize) {
             let number = ROWS_AT_ONCE.min(rows - first);
@@ -45,12 +45,8 @@ pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
                 return Err(wrong(&path, detail, Benchmark::Bsds300));
             }
             values.extend(read.iter().map(|&value| value as f32));
-            let read = before + (first + number) * columns * 8;
-            if !(steps.watch)(&Progress { file: &path, read, length }) {
-                return Err(Error::Stopped);
-            }
+            steps.advance(number * columns * 8)?;
         }
-        before += rows * columns * 8;
         if values.is_empty() {
             return Err(Error::NoRows { file: path.clone(), header_only: false });
         }

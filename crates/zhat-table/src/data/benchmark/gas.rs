@@ -4,11 +4,10 @@ use std::path::Path;
 
 use zhat::rng::Streams;
 
-use super::rules::{keep, last_tenths, without_correlated};
-use super::{Benchmark, Parts, Steps, source_file, wrong};
+use super::rules::{last_tenths, without_correlated};
+use super::{Benchmark, Parts, Steps, open_text, source_file};
 use crate::data::error::{Error, Result};
 use crate::data::gather::Flow;
-use crate::data::read::{Lines, Separator};
 use crate::data::table::Table;
 
 /// Time and two concentrations, which are dropped, then the sensors.
@@ -25,11 +24,10 @@ const HELD_FIRST: usize = 100_000;
 /// Of two columns that correlate more than this, one is dropped.
 const CORRELATION: f64 = 0.98;
 
-pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
+pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
     let path = source_file(source, &["ethylene_CO.txt"], Benchmark::Gas)?;
     let (table, rows) = random_quarter(&path, steps)?;
-    let kept = without_correlated(&table, CORRELATION);
-    let table = keep(&table, &kept);
+    let table = table.select_columns(&without_correlated(&table, CORRELATION));
     let done = vec![
         format!("read {rows} rows and took {} of them at random, in random order", table.rows()),
         "dropped time and both concentrations".into(),
@@ -37,28 +35,25 @@ pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
             "dropped the first of correlated columns again and again; left: {}",
             table.columns().join(", ")
         ),
-        "cut off the last tenth as test and the last tenth of the rest as validation".into(),
     ];
-    Ok(Parts { split: last_tenths(table), steps: done })
+    Ok(last_tenths(table, done))
 }
 
 /// A quarter of the rows in random order, and how many rows there were.
 ///
 /// Every row draws a number; the rows with the smallest numbers, in the order of these, are a random sample in random order.
-fn random_quarter(path: &Path, steps: &mut Steps) -> Result<(Table, usize)> {
-    let mut lines = Lines::open(path)?;
-    lines.advance()?;
-    let header = String::from_utf8_lossy(lines.line()).to_ascii_lowercase();
-    // The same folder of UCI has a file of mixtures with methane.
-    if !header.starts_with("time") || header.contains("methane") {
-        let detail = "line 1 is not the header of UCI's file (Time (seconds), CO conc (ppm), ...)";
-        return Err(wrong(path, detail, Benchmark::Gas));
-    }
+fn random_quarter(path: &Path, steps: &Steps) -> Result<(Table, usize)> {
+    let expected = "the header of UCI's file (Time (seconds), CO conc (ppm), ...)";
+    let lines = open_text(path, Benchmark::Gas, expected, |lines| {
+        let header = String::from_utf8_lossy(lines.line()).to_ascii_lowercase();
+        // The same folder of UCI has a file of mixtures with methane.
+        header.starts_with("time") && !header.contains("methane")
+    })?;
     let mut draws = Streams::new(steps.seed).stream("benchmark-order", 0, 0);
     let (mut values, mut keys, mut rows) = (Vec::new(), Vec::new(), 0usize);
     let mut numbers = [0.0; DROPPED + SENSORS];
-    steps.each_line(path, lines, |lines| {
-        lines.numbers(Separator::Blanks, &mut numbers)?;
+    steps.each_line(lines, |lines| {
+        lines.numbers(None, &mut numbers)?;
         let key = draws.uniform();
         if rows < HELD_FIRST || key < HELD_SHARE {
             keys.push(key);

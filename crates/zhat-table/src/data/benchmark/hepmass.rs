@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use super::rules::{cut, keep, with_rare_minimum};
-use super::{Benchmark, Parts, Steps, find_file, wrong};
+use super::rules::{cut, feature_names, with_rare_minimum};
+use super::{Benchmark, Parts, Steps, find_file, open_text, wrong};
 use crate::data::error::Result;
 use crate::data::gather::Flow;
-use crate::data::read::{Lines, Separator};
 use crate::data::split::Split;
 use crate::data::table::Table;
 
@@ -19,7 +18,7 @@ const FEATURES: usize = 27;
 /// A column whose smallest value occurs more often is dropped.
 const MOST_MINIMA: usize = 5;
 
-pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
+pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
     // One of the two files stands for the directory that it is in.
     let directory = match source.is_dir() {
         true => source,
@@ -35,7 +34,7 @@ pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
     let test = signal(&test, TEST_ROWS, steps)?;
     let kept = with_rare_minimum(&train, MOST_MINIMA);
     let dropped = FEATURES - kept.len();
-    let (train, test) = (keep(&train, &kept), keep(&test, &kept));
+    let (train, test) = (train.select_columns(&kept), test.select_columns(&kept));
     let validation = train.rows() / 10;
     let (train, validation) = cut(train, validation);
     let done = vec![
@@ -50,17 +49,15 @@ pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
 }
 
 /// The features of the rows of class 1.
-fn signal(path: &Path, most: usize, steps: &mut Steps) -> Result<Table> {
-    let mut lines = Lines::open(path)?;
-    lines.advance()?;
-    if !lines.line().windows(5).any(|letters| letters == b"label") {
-        let detail = "line 1 is not the header of UCI's file (# label, f0, f1, ...)";
-        return Err(wrong(path, detail, Benchmark::Hepmass));
-    }
+fn signal(path: &Path, most: usize, steps: &Steps) -> Result<Table> {
+    let expected = "the header of UCI's file (# label, f0, f1, ...)";
+    let lines = open_text(path, Benchmark::Hepmass, expected, |lines| {
+        lines.line().windows(5).any(|letters| letters == b"label")
+    })?;
     let (mut values, mut rows) = (Vec::new(), 0usize);
     let mut numbers = [0.0; 1 + FEATURES];
-    steps.each_line(path, lines, |lines| {
-        let found = lines.first_numbers(Separator::Byte(b','), &mut numbers)?;
+    steps.each_line(lines, |lines| {
+        let found = lines.first_numbers(Some(b','), &mut numbers)?;
         // The test file has one column more, the mass, which is the same everywhere.
         if found != numbers.len() && found != numbers.len() + 1 {
             return Err(lines.ragged(numbers.len(), found));
@@ -74,5 +71,5 @@ fn signal(path: &Path, most: usize, steps: &mut Steps) -> Result<Table> {
     if values.is_empty() {
         return Err(wrong(path, "no row is of class 1", Benchmark::Hepmass));
     }
-    Ok(Table::new((0..FEATURES).map(|feature| format!("f{feature}")).collect(), values))
+    Ok(Table::new(feature_names(FEATURES), values))
 }

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use zhat::watch::Watch;
 
 use super::error::{Error, Result};
 use super::gather::Flow;
@@ -27,8 +28,8 @@ use super::split::Split;
 use super::standardise::Standardiser;
 use super::table::Table;
 
-/// Lines from one call of the watcher to the next.
-const LINES_BETWEEN_CALLS: usize = 20_000;
+/// Lines from one look at the watch to the next.
+const LINES_BETWEEN_LOOKS: usize = 20_000;
 
 /// One of the paper's five sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,35 +59,17 @@ impl Benchmark {
 
     /// The name that a user types.
     pub fn name(self) -> &'static str {
-        match self {
-            Benchmark::Power => "power",
-            Benchmark::Gas => "gas",
-            Benchmark::Hepmass => "hepmass",
-            Benchmark::Miniboone => "miniboone",
-            Benchmark::Bsds300 => "bsds300",
-        }
+        self.facts().0
     }
 
     /// Number of features (the paper's table of data sets).
     pub fn dimension(self) -> usize {
-        match self {
-            Benchmark::Power => 6,
-            Benchmark::Gas => 8,
-            Benchmark::Hepmass => 21,
-            Benchmark::Miniboone => 43,
-            Benchmark::Bsds300 => 63,
-        }
+        self.facts().1
     }
 
     /// Rows for training, validation and test; their sum is the paper's N.
     pub fn rows(self) -> [usize; 3] {
-        match self {
-            Benchmark::Power => [1_659_917, 184_435, 204_928],
-            Benchmark::Gas => [852_174, 94_685, 105_206],
-            Benchmark::Hepmass => [315_123, 35_013, 174_987],
-            Benchmark::Miniboone => [29_556, 3_284, 3_648],
-            Benchmark::Bsds300 => [1_000_000, 50_000, 250_000],
-        }
+        self.facts().2
     }
 
     /// The files it can be made from, for help and messages.
@@ -100,9 +83,14 @@ impl Benchmark {
         }
     }
 
-    /// Whether its columns are brought to mean 0 and standard deviation 1.
-    pub fn is_standardised(self) -> bool {
-        self != Benchmark::Bsds300
+    fn facts(self) -> (&'static str, usize, [usize; 3]) {
+        match self {
+            Benchmark::Power => ("power", 6, [1_659_917, 184_435, 204_928]),
+            Benchmark::Gas => ("gas", 8, [852_174, 94_685, 105_206]),
+            Benchmark::Hepmass => ("hepmass", 21, [315_123, 35_013, 174_987]),
+            Benchmark::Miniboone => ("miniboone", 43, [29_556, 3_284, 3_648]),
+            Benchmark::Bsds300 => ("bsds300", 63, [1_000_000, 50_000, 250_000]),
+        }
     }
 }
 
@@ -138,20 +126,6 @@ pub enum Sizes {
     Any,
 }
 
-/// How far the reading of a file has come.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress<'a> {
-    /// The file.
-    pub file: &'a Path,
-    /// Bytes on disk that have been read.
-    pub read: u64,
-    /// Bytes on disk in all.
-    pub length: u64,
-}
-
-/// Someone who watches; answering `false` stops the work.
-pub type Watch<'a> = dyn FnMut(&Progress) -> bool + 'a;
-
 /// What a set's own steps give: its parts in the units of the file.
 struct Parts {
     split: Split<Table>,
@@ -161,68 +135,66 @@ struct Parts {
 
 /// Prepares a set from its source and writes it to a new directory.
 ///
-/// Nothing is left behind if it fails. A seed decides the noise and the order where a set needs them.
+/// Nothing is left behind if it fails. A seed decides the noise and the order where a set needs them. The watch counts the
+/// bytes of each file that is read.
 pub fn prepare(
     set: Benchmark,
     source: &Path,
     out: &Path,
     sizes: Sizes,
     seed: u64,
-    watch: &mut Watch,
+    watch: &Watch,
 ) -> Result<PreparedSet> {
     directory::check_free(out)?;
-    let mut steps = Steps { seed, watch };
+    let steps = &Steps { seed, watch };
     let parts = match set {
-        Benchmark::Power => power::prepare(source, &mut steps)?,
-        Benchmark::Gas => gas::prepare(source, &mut steps)?,
-        Benchmark::Hepmass => hepmass::prepare(source, &mut steps)?,
-        Benchmark::Miniboone => miniboone::prepare(source, &mut steps)?,
-        Benchmark::Bsds300 => bsds300::prepare(source, &mut steps)?,
+        Benchmark::Power => power::prepare(source, steps)?,
+        Benchmark::Gas => gas::prepare(source, steps)?,
+        Benchmark::Hepmass => hepmass::prepare(source, steps)?,
+        Benchmark::Miniboone => miniboone::prepare(source, steps)?,
+        Benchmark::Bsds300 => bsds300::prepare(source, steps)?,
     };
     let differences = differences(set, &parts.split);
     if sizes == Sizes::AsInThePaper && !differences.is_empty() {
-        return Err(Error::WrongSet {
-            file: source.into(),
-            detail: format!("this is not the paper's {set}: {}", differences.join("; ")),
-            advice:
-                "Most likely the file is not whole: fetch it again. --any-size takes it as it is."
-                    .into(),
-        });
+        let detail = format!("this is not the paper's {set}: {}", differences.join("; "));
+        let advice =
+            "Most likely the file is not whole: fetch it again. --any-size takes it as it is.";
+        return Err(Error::refused(source, detail, advice));
     }
     let prepared = standardised(set, source, seed, parts, differences)?;
     prepared.write(out)?;
     Ok(prepared)
 }
 
-/// What a set's steps share: the seed, and someone who watches.
-struct Steps<'a, 'b> {
+/// What a set's steps share: the seed, and what they are watched by.
+struct Steps<'a> {
     seed: u64,
-    watch: &'a mut Watch<'b>,
+    watch: &'a Watch,
 }
 
-impl Steps<'_, '_> {
+impl Steps<'_> {
     /// Goes through the lines of a file, until there are enough.
     fn each_line(
-        &mut self,
-        path: &Path,
+        &self,
         mut lines: Lines,
         mut work: impl FnMut(&Lines) -> Result<Flow>,
     ) -> Result<()> {
-        let mut left = 1;
-        while lines.advance()? {
-            if work(&lines)? == Flow::Full {
-                return Ok(());
+        self.watch.begin(lines.length());
+        for line in 0.. {
+            if !lines.advance()? || work(&lines)? == Flow::Full {
+                break;
             }
-            left -= 1;
-            if left == 0 {
-                left = LINES_BETWEEN_CALLS;
-                let (read, length) = lines.progress();
-                if !(self.watch)(&Progress { file: path, read, length }) {
-                    return Err(Error::Stopped);
-                }
+            if line % LINES_BETWEEN_LOOKS == 0 {
+                self.advance(lines.bytes_read() - self.watch.done())?;
             }
         }
         Ok(())
+    }
+
+    /// Some more bytes have been read.
+    fn advance(&self, bytes: u64) -> Result<()> {
+        self.watch.advance(bytes as usize);
+        if self.watch.is_stopped() { Err(Error::Stopped) } else { Ok(()) }
     }
 }
 
@@ -254,13 +226,11 @@ fn standardised(
     differences: Vec<String>,
 ) -> Result<PreparedSet> {
     let Parts { mut split, mut steps } = parts;
-    let standardiser = match set.is_standardised() {
-        true => Some(Standardiser::fit(&split.train)?),
-        false => None,
-    };
-    if let Some(standardiser) = &standardiser {
+    let mut standardiser = None;
+    if set != Benchmark::Bsds300 {
+        let fitted = standardiser.insert(Standardiser::fit(&split.train)?);
         for part in [&mut split.train, &mut split.validation, &mut split.test] {
-            standardiser.apply(part.values_mut());
+            fitted.apply(part.values_mut());
         }
         steps.push("standardised with the training part's mean and standard deviation".into());
     }
@@ -281,13 +251,24 @@ fn standardised(
     Ok(PreparedSet { meta, split })
 }
 
+/// Opens a text file and reads its first line, which must be as expected.
+fn open_text(
+    path: &Path,
+    set: Benchmark,
+    expected: &str,
+    is_right: impl FnOnce(&Lines) -> bool,
+) -> Result<Lines> {
+    let mut lines = Lines::open(path)?;
+    lines.advance()?;
+    match is_right(&lines) {
+        true => Ok(lines),
+        false => Err(wrong(path, format!("line 1 is not {expected}"), set)),
+    }
+}
+
 /// The error for a file that is not what it should be.
 fn wrong(file: &Path, detail: impl Into<String>, set: Benchmark) -> Error {
-    Error::WrongSet {
-        file: file.into(),
-        detail: detail.into(),
-        advice: format!("{set} is made from {}.", set.sources()),
-    }
+    Error::refused(file, detail, format!("{set} is made from {}.", set.sources()))
 }
 
 /// The file in a directory that has one of some names, with any compression.

@@ -5,11 +5,11 @@ use std::path::Path;
 use zhat::rng::Streams;
 
 use super::rules::last_tenths;
-use super::{Benchmark, Parts, Steps, source_file, wrong};
+use super::{Benchmark, Parts, Steps, open_text, source_file, wrong};
 use crate::data::error::{Error, Result};
 use crate::data::gather::Flow;
 use crate::data::options::{Format, ReadOptions};
-use crate::data::read::{Lines, Separator, read};
+use crate::data::read::{Lines, read};
 use crate::data::table::Table;
 
 /// The columns that are kept, with the width of the noise that is added to them.
@@ -26,7 +26,7 @@ const COLUMNS: [(&str, f64); 6] = [
 const HEADER: &str = "Date;Time;Global_active_power;Global_reactive_power;Voltage;Global_intensity;\
                       Sub_metering_1;Sub_metering_2;Sub_metering_3";
 
-pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
+pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
     let names = ["household_power_consumption.txt", "data.npy"];
     let path = source_file(source, &names, Benchmark::Power)?;
     let (values, first) = match Format::of_name(&path) {
@@ -39,25 +39,21 @@ pub(super) fn prepare(source: &Path, steps: &mut Steps) -> Result<Parts> {
         "shuffled".into(),
         "added uniform noise: 0.001 to active power, 0.01 to voltage, 1 to each sub-metering"
             .into(),
-        "cut off the last tenth as test and the last tenth of the rest as validation".into(),
     ];
-    let table = shuffled_with_noise(&values, steps.seed);
-    Ok(Parts { split: last_tenths(table), steps: done })
+    Ok(last_tenths(shuffled_with_noise(&values, steps.seed), done))
 }
 
 /// The rows of UCI's text without a missing cell.
-fn from_uci(path: &Path, steps: &mut Steps) -> Result<(Vec<f32>, String)> {
-    let mut lines = Lines::open(path)?;
-    lines.advance()?;
-    if !lines.line().eq_ignore_ascii_case(HEADER.as_bytes()) {
-        let detail = "line 1 is not the header of UCI's file (Date;Time;Global_active_power;...)";
-        return Err(wrong(path, detail, Benchmark::Power));
-    }
+fn from_uci(path: &Path, steps: &Steps) -> Result<(Vec<f32>, String)> {
+    let expected = "the header of UCI's file (Date;Time;Global_active_power;...)";
+    let lines = open_text(path, Benchmark::Power, expected, |lines| {
+        lines.line().eq_ignore_ascii_case(HEADER.as_bytes())
+    })?;
     let (mut values, mut missing) = (Vec::new(), 0usize);
     let mut measured = [0.0; 9];
-    steps.each_line(path, lines, |lines| {
+    steps.each_line(lines, |lines| {
         let mut found = 0;
-        for (index, cell) in lines.cells(Separator::Byte(b';')).enumerate() {
+        for (index, cell) in lines.cells(Some(b';')).enumerate() {
             found += 1;
             if let Some(number) = measured.get_mut(index) {
                 *number = match index {
@@ -92,7 +88,7 @@ fn from_archive(path: &Path) -> Result<Vec<f32>> {
         let detail = format!("the array has {} columns, not 8", table.dimension());
         return Err(wrong(path, detail, Benchmark::Power));
     }
-    Ok(super::rules::keep(&table, &[0, 2, 4, 5, 6, 7]).into_values())
+    Ok(table.select_columns(&[0, 2, 4, 5, 6, 7]).into_values())
 }
 
 fn shuffled_with_noise(values: &[f32], seed: u64) -> Table {

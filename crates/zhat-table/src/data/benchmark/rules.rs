@@ -1,15 +1,23 @@
 //! The rules that several sets share: the split by position, and the columns that are left out.
 
+use super::Parts;
 use crate::data::split::Split;
 use crate::data::table::Table;
 
 /// The last tenth is the test part, the last tenth of the rest the validation part (both rounded down).
-pub(super) fn last_tenths(table: Table) -> Split<Table> {
+pub(super) fn last_tenths(table: Table, mut steps: Vec<String>) -> Parts {
     let test = table.rows() / 10;
     let validation = (table.rows() - test) / 10;
     let (rest, test) = cut(table, test);
     let (train, validation) = cut(rest, validation);
-    Split { train, validation, test }
+    steps
+        .push("cut off the last tenth as test and the last tenth of the rest as validation".into());
+    Parts { split: Split { train, validation, test }, steps }
+}
+
+/// The names of columns that have none.
+pub(super) fn feature_names(number: usize) -> Vec<String> {
+    (0..number).map(|feature| format!("f{feature}")).collect()
 }
 
 /// The table without its last rows, and those.
@@ -43,12 +51,6 @@ pub(super) fn without_correlated(table: &Table, bound: f64) -> Vec<usize> {
         kept.remove(first);
     }
     kept
-}
-
-/// The columns at these positions.
-pub(super) fn keep(table: &Table, columns: &[usize]) -> Table {
-    let names: Vec<&String> = columns.iter().map(|&column| &table.columns()[column]).collect();
-    table.select_columns(&names).expect("columns of the table")
 }
 
 /// Pearson's correlation of every pair of columns.
@@ -93,7 +95,7 @@ mod tests {
     #[test]
     fn the_tenths_are_rounded_down_and_taken_from_the_end() {
         let rows: Vec<f32> = (0..109).map(|row| row as f32).collect();
-        let split = last_tenths(table(&[&rows]));
+        let split = last_tenths(table(&[&rows]), Vec::new()).split;
         assert_eq!((split.train.rows(), split.validation.rows(), split.test.rows()), (90, 9, 10));
         assert_eq!(split.validation.values()[0], 90.0);
         assert_eq!(split.test.values()[9], 108.0);

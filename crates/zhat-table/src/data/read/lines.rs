@@ -4,19 +4,14 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use crate::data::cell::{Cell, shown};
-use crate::data::error::{Error, Place, Result, Unit};
+use crate::data::error::{Error, Place, Result};
 
 use super::open::Opened;
 use super::{check_path, sniff};
 
-/// What stands between the cells of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Separator {
-    /// One character; two of them have an empty cell between them.
-    Byte(u8),
-    /// Any number of spaces and tabs.
-    Blanks,
-}
+/// What stands between the cells of a line: one character, two of which have an empty cell between them, or else any number
+/// of spaces and tabs.
+type Separator = Option<u8>;
 
 /// A text file of which one line is held at a time.
 pub(crate) struct Lines {
@@ -63,15 +58,12 @@ impl Lines {
     /// Its cells.
     pub(crate) fn cells(&self, separator: Separator) -> impl Iterator<Item = &[u8]> {
         let separates = move |byte: &u8| match separator {
-            Separator::Byte(separator) => *byte == separator,
-            Separator::Blanks => byte.is_ascii_whitespace(),
+            Some(separator) => *byte == separator,
+            None => byte.is_ascii_whitespace(),
         };
-        let line = match separator {
-            // An empty last cell counts, so only the line's end is cut off.
-            Separator::Byte(_) => self.line.trim_ascii_end(),
-            Separator::Blanks => &self.line,
-        };
-        line.split(separates).filter(move |cell| separator != Separator::Blanks || !cell.is_empty())
+        // An empty last cell counts, so only the line's end is cut off.
+        let cells = self.line.trim_ascii_end().split(separates);
+        cells.filter(move |cell| separator.is_some() || !cell.is_empty())
     }
 
     /// Its cells as numbers, of which there must be so many, and none missing or infinite.
@@ -111,26 +103,29 @@ impl Lines {
 
     /// The error for a line with too few or too many cells.
     pub(crate) fn ragged(&self, expected: usize, found: usize) -> Error {
-        Error::WrongSet {
-            file: self.opened.path.clone(),
-            detail: format!("line {} has {found} cells, not {expected}", self.number),
-            advice: "The file may be another one, or the end of it may be missing: fetch it again."
-                .into(),
-        }
+        let detail = format!("line {} has {found} cells, not {expected}", self.number);
+        let advice =
+            "The file may be another one, or the end of it may be missing: fetch it again.";
+        Error::refused(&self.opened.path, detail, advice)
     }
 
     /// Where the line is.
     pub(crate) fn place(&self, column: Option<usize>) -> Place {
         Place {
             file: self.opened.path.clone(),
-            unit: Unit::Line,
+            unit: "line",
             number: self.number,
             column: column.map(|index| (index + 1, super::super::columns::numbered(index))),
         }
     }
 
-    /// Bytes of the file that have been read, and all of them.
-    pub(crate) fn progress(&self) -> (u64, u64) {
-        (self.opened.bytes_read(), self.opened.length)
+    /// Bytes of the file that have been read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.opened.bytes_read()
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn length(&self) -> u64 {
+        self.opened.length
     }
 }

@@ -19,7 +19,7 @@ use super::options::{Format, ReadOptions, is_delimiter};
 use super::table::Table;
 use open::Opened;
 
-pub(super) use lines::{Lines, Separator};
+pub(super) use lines::Lines;
 
 /// A table as it was read.
 #[derive(Debug, Clone, PartialEq)]

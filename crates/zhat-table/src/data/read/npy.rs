@@ -25,10 +25,9 @@ pub(super) fn read<'a>(
     if !opened.head.starts_with(MAGIC) {
         return Err(opened.wrong_magic("an NPY file"));
     }
-    let unsupported = |detail| Error::Unsupported {
-        file: opened.path.clone(),
-        detail,
-        advice: "Save a two-dimensional array of float32 or float64 with numpy.save.",
+    let unsupported = |detail: String| {
+        let advice = "Save a two-dimensional array of float32 or float64 with numpy.save.";
+        Error::refused(&opened.path, detail, advice)
     };
     let header = NpyHeader::read(&opened.head).map_err(unsupported)?;
     if header.columns > MOST_COLUMNS {

@@ -121,12 +121,11 @@ impl Opened {
         match self.head.as_slice() {
             [b'P', b'A', b'R', b'1', ..] => Ok(Format::Parquet),
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(Format::Npy),
-            [b'P', b'K', 3, 4, ..] => Err(Error::Unsupported {
-                file: self.path.clone(),
-                detail: "this is a zip archive (or a spreadsheet or .npz, which are zip archives)"
-                    .into(),
-                advice: "Unpack it, or save the table as CSV, NPY or Parquet.",
-            }),
+            [b'P', b'K', 3, 4, ..] => Err(Error::refused(
+                &self.path,
+                "this is a zip archive (or a spreadsheet or .npz, which are zip archives)",
+                "Unpack it, or save the table as CSV, NPY or Parquet.",
+            )),
             _ => Ok(Format::Csv),
         }
     }

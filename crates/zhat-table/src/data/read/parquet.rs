@@ -11,7 +11,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::data::columns::{choose, ranges};
-use crate::data::error::{Error, Place, Result, Unit};
+use crate::data::error::{Error, Result};
 use crate::data::gather::{Flow, Gather, Target};
 use crate::data::options::ReadOptions;
 
@@ -37,11 +37,11 @@ fn read_sound<'a>(
     target: Target<'a>,
 ) -> Result<Gather<'a>> {
     if opened.compression != Compression::None {
-        return Err(Error::Unsupported {
-            file: opened.path.clone(),
-            detail: "a Parquet file cannot be read through another compression".into(),
-            advice: "Unpack it first; Parquet compresses its own columns.",
-        });
+        return Err(Error::refused(
+            &opened.path,
+            "a Parquet file cannot be read through another compression",
+            "Unpack it first; Parquet compresses its own columns.",
+        ));
     }
     if !opened.head.starts_with(b"PAR1") {
         return Err(opened.wrong_magic("a Parquet file"));
@@ -57,17 +57,13 @@ fn read_sound<'a>(
     if let Some(column) = gather.columns.iter().find(|column| kinds[column.index].is_none()) {
         let numeric: Vec<usize> = (0..kinds.len()).filter(|&i| kinds[i].is_some()).collect();
         return Err(Error::NotNumeric {
-            place: Place {
-                file: opened.path.clone(),
-                unit: Unit::Row,
-                number: 1,
-                column: Some((column.index + 1, column.name.clone())),
-            },
+            place: gather.next_row(&opened.path, column),
             cell: described(&columns[column.index]),
             advice: if numeric.is_empty() {
                 "No column of the file is numeric.".into()
             } else {
                 format!("Choose the numeric columns, for example --columns {}.", ranges(&numeric))
+                    .into()
             },
         });
     }

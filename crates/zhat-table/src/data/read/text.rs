@@ -4,7 +4,7 @@ use std::io::{BufReader, Read};
 
 use crate::data::cell::{Cell, has_decimal_comma, shown};
 use crate::data::columns::{choose, numbered, ranges};
-use crate::data::error::{Error, Place, Result, Unit};
+use crate::data::error::{Error, Place, Result};
 use crate::data::gather::{Flow, Gather, Target};
 use crate::data::options::ReadOptions;
 
@@ -131,7 +131,7 @@ impl File<'_> {
             .map(|column| column.index)
             .filter(|&index| Cell::parse(&record[index]).is_numeric())
             .collect();
-        let advice = if numeric.is_empty() {
+        let advice: String = if numeric.is_empty() {
             "If the line is cut up wrongly, name the separator with --delimiter.".into()
         } else {
             format!(
@@ -139,7 +139,7 @@ impl File<'_> {
                 ranges(&numeric)
             )
         };
-        Error::NotNumeric { place, cell, advice }
+        Error::NotNumeric { place, cell, advice: advice.into() }
     }
 
     fn broken(&self, rows: usize, error: csv::Error) -> Error {
@@ -167,7 +167,7 @@ impl File<'_> {
             .unwrap_or_else(|_| position.map_or(1, csv::Position::line));
         Place {
             file: self.opened.path.clone(),
-            unit: Unit::Line,
+            unit: "line",
             number,
             column: column.map(|(index, name)| (index + 1, name)),
         }

@@ -110,9 +110,5 @@ impl TableWriter {
 }
 
 fn unknown(path: &Path, detail: &str) -> Error {
-    Error::Unsupported {
-        file: path.into(),
-        detail: detail.into(),
-        advice: "Name the output .csv, .tsv, .npy or .parquet.",
-    }
+    Error::refused(path, detail, "Name the output .csv, .tsv, .npy or .parquet.")
 }

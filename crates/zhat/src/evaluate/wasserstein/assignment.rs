@@ -13,6 +13,8 @@
 use rayon::prelude::*;
 
 use super::costs::{Costs, Scan, WIDTH};
+use crate::error::Result;
+use crate::watch::Watch;
 
 /// How close the sum of costs comes to the smallest, relatively.
 const TOLERANCE: f64 = 1e-7;
@@ -23,7 +25,7 @@ const DIVISOR: f64 = 4.0;
 /// Columns on a shortlist: at least and at most.
 const SHORTEST: usize = 32;
 const LONGEST: usize = 64;
-/// Bids between two looks at the clock of whoever watches: some milliseconds.
+/// Bids between two looks at the watch: some milliseconds.
 const WATCHED: usize = 64;
 
 const NOBODY: u32 = u32::MAX;
@@ -35,16 +37,17 @@ pub(super) struct Assignment {
     pub prices: Vec<f64>,
 }
 
-/// Solves, unless `go_on` says no.
-pub(super) fn solve(costs: &Costs, go_on: &mut impl FnMut(f64) -> bool) -> Option<Assignment> {
+/// Solves, unless the watch is stopped.
+pub(super) fn solve(costs: &Costs, watch: &Watch) -> Result<Assignment> {
     let mut auction = Auction::new(costs);
     let (nearest, mean) = auction.make_lists();
     let mut epsilon = FIRST_EPSILON * mean;
     // The sum of costs is at least the sum of the nearest, which bounds the number of phases.
     let last = TOLERANCE * nearest.max(1e-12 * mean);
     let phases = ((epsilon / last).log(DIVISOR).ceil() + 1.0).max(1.0);
-    for phase in 0.. {
-        auction.run(epsilon, &mut |part| go_on(((f64::from(phase) + part) / phases).min(1.0)))?;
+    watch.begin(phases as u64 * costs.number as u64);
+    loop {
+        auction.run(epsilon, watch)?;
         let total: f64 = auction.cost_of.iter().map(|&cost| f64::from(cost)).sum();
         if costs.number as f64 * epsilon <= TOLERANCE * total || total == 0.0 {
             break;
@@ -52,7 +55,7 @@ pub(super) fn solve(costs: &Costs, go_on: &mut impl FnMut(f64) -> bool) -> Optio
         epsilon /= DIVISOR;
     }
     let column_of = auction.column_of.iter().map(|&column| column as usize).collect();
-    Some(Assignment { column_of, prices: auction.prices })
+    Ok(Assignment { column_of, prices: auction.prices })
 }
 
 /// Who has which column, at which prices.
@@ -101,15 +104,17 @@ impl<'a> Auction<'a> {
         (nearest / number, mean / number)
     }
 
-    /// Rows bid until each has a column; nothing if someone says stop.
-    fn run(&mut self, epsilon: f64, go_on: &mut impl FnMut(f64) -> bool) -> Option<()> {
+    /// Rows bid until each has a column.
+    fn run(&mut self, epsilon: f64, watch: &Watch) -> Result<()> {
         self.row_of.fill(NOBODY);
         self.column_of.fill(NOBODY);
         let number = self.costs.number;
-        let mut waiting: Vec<u32> = (0..number as u32).rev().collect();
+        let (mut waiting, mut placed): (Vec<u32>, _) = ((0..number as u32).rev().collect(), 0);
         for bid in 0.. {
-            if bid % WATCHED == 0 && !go_on((number - waiting.len()) as f64 / number as f64) {
-                return None;
+            if bid % WATCHED == 0 || waiting.is_empty() {
+                watch.check()?;
+                watch.advance(number - waiting.len() - placed);
+                placed = number - waiting.len();
             }
             let Some(row) = waiting.pop() else { break };
             let (best, second) = self.two_best(row as usize);
@@ -125,7 +130,7 @@ impl<'a> Auction<'a> {
             self.column_of[row as usize] = best.column;
             self.cost_of[row as usize] = best.cost;
         }
-        Some(())
+        Ok(())
     }
 
     /// Where a row would pay least, and what it would pay at its second choice.

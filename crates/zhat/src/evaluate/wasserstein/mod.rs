@@ -9,6 +9,7 @@ pub use sliced::sliced_wasserstein;
 use costs::Costs;
 
 use crate::error::{Error, Result, at_least};
+use crate::watch::Watch;
 
 /// The cheapest way to move one set of points onto another, with a proof.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,23 +38,17 @@ pub struct Matching {
 /// # Shapes
 /// - `x`, `y`: `[n, dimension]`, row-major
 pub fn wasserstein(x: &[f32], y: &[f32], dimension: usize) -> Result<f64> {
-    let matching = match_points(x, y, dimension, |_| true)?;
-    Ok(matching.expect("nobody stopped it").distance)
+    Ok(match_points(x, y, dimension, &Watch::default())?.distance)
 }
 
 /// The best matching behind [`wasserstein`], for someone who watches.
 ///
-/// `go_on` is told how much of the work is done, from 0 to 1, every few milliseconds; the first parts take longest. With
-/// `false` it ends the search, and there is no result.
+/// The watch counts points that have a partner, over all rounds, and is looked at every few milliseconds; the first points
+/// take longest.
 ///
 /// # Shapes
 /// - `x`, `y`: `[n, dimension]`, row-major
-pub fn match_points(
-    x: &[f32],
-    y: &[f32],
-    dimension: usize,
-    mut go_on: impl FnMut(f64) -> bool,
-) -> Result<Option<Matching>> {
+pub fn match_points(x: &[f32], y: &[f32], dimension: usize, watch: &Watch) -> Result<Matching> {
     let [number, others] = [check("x", x, dimension)?, check("y", y, dimension)?];
     if others != number {
         let expected = format!("{number}, as there are points of x");
@@ -61,14 +56,14 @@ pub fn match_points(
     }
     let scale = power_of_two(x.iter().chain(y));
     let costs = Costs::new(x, y, dimension, scale);
-    let Some(assignment) = assignment::solve(&costs, &mut go_on) else { return Ok(None) };
+    let assignment = assignment::solve(&costs, watch)?;
     let distance = |total: f64| (total / number as f64).sqrt() / f64::from(scale);
     let pairs = assignment.column_of.iter().enumerate();
-    Ok(Some(Matching {
+    Ok(Matching {
         distance: distance(pairs.map(|(row, &column)| costs.exact(row, column)).sum()),
         lower_bound: distance(costs.lower_bound(&assignment.prices).max(0.0)),
         partner: assignment.column_of,
-    }))
+    })
 }
 
 /// The number of points, all of whose features are finite.
