@@ -7,87 +7,47 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Everything that is the user's or the data's doing; a shape bug in the calling code panics instead.
 #[derive(Debug, Clone, PartialEq, Error)]
+#[allow(missing_docs, reason = "the message of each variant says what its fields are")]
 pub enum Error {
     /// A log-density was NaN or infinite where a finite number is needed.
     #[error(
         "{what} is {value} at row {row}, candidate {candidate} (candidate 0 is where the chain starts). \
          Check the data there for NaN or extreme values, bound the model's output, or lower the learning rate."
     )]
-    NotFinite {
-        /// The function that produced the value, for example `log_p_tilde of the model`.
-        what: String,
-        /// The offending value.
-        value: f64,
-        /// Row of the batch.
-        row: usize,
-        /// Column among the candidates.
-        candidate: usize,
-    },
+    NotFinite { what: String, value: f64, row: usize, candidate: usize },
 
     /// A gradient was NaN or infinite, so the step was not taken.
     #[error(
         "the gradient of the model is not finite at step {step}. \
          The parameters were left as they were; lower the learning rate or clip the gradient."
     )]
-    GradientNotFinite {
-        /// Training step, counted from 0.
-        step: u64,
-    },
+    GradientNotFinite { step: u64 },
 
     /// A loss was far above those before it, so the step was not taken.
     #[error("{reason} at step {step}. The parameters were left as they were.")]
-    LossExploded {
-        /// Training step, counted from 0.
-        step: u64,
-        /// What was seen.
-        reason: String,
-    },
+    LossExploded { step: u64, reason: String },
 
     /// Training diverged again and again.
     #[error(
         "training diverged at step {step} ({reason}) and was given up after going back {tries} times. The last good \
          parameters are kept. Try a lower learning-rate, a smaller max-gradient-norm, or smc-rnce where the model allows it."
     )]
-    Diverged {
-        /// How often it went back.
-        tries: u32,
-        /// At which step it diverged the last time.
-        step: u64,
-        /// What was seen.
-        reason: String,
-    },
+    Diverged { tries: u32, step: u64, reason: String },
 
     /// The stored state of a run cannot be taken up.
     #[error("the stored state cannot be taken up: {reason}")]
-    BrokenState {
-        /// What is wrong with it.
-        reason: String,
-    },
+    BrokenState { reason: String },
 
     /// A setting is outside its range.
     #[error("{name} is {value}, but must be {expected}.")]
-    InvalidSetting {
-        /// Name of the setting, as the user writes it.
-        name: &'static str,
-        /// What was given.
-        value: String,
-        /// The range or list of what is allowed.
-        expected: String,
-    },
+    InvalidSetting { name: &'static str, value: String, expected: String },
 
     /// A covariance matrix has no Cholesky factor.
     #[error(
         "the covariance matrix of {what} is not positive definite (pivot {pivot} is {value:e}). \
          Remove constant or duplicated columns, or add a small number to the diagonal."
     )]
-    NotPositiveDefinite {
-        /// Whose covariance.
-        what: &'static str,
-        /// Index of the first bad pivot.
-        pivot: usize,
-        /// Its value.
-        value: f64,
-    },
+    NotPositiveDefinite { what: &'static str, pivot: usize, value: f64 },
 
     /// Whoever watches the work asked it to stop.
     #[error("stopped before the end")]

@@ -27,16 +27,6 @@ impl SamplerConfig {
         Self { num_draws, num_warm_up: num_draws, thinning: 1 }
     }
 
-    /// With another number of warm-up steps.
-    pub fn with_num_warm_up(self, num_warm_up: usize) -> Self {
-        Self { num_warm_up, ..self }
-    }
-
-    /// With only every so many steps kept.
-    pub fn with_thinning(self, thinning: usize) -> Self {
-        Self { thinning, ..self }
-    }
-
     /// Runs a kernel from the rows of `x0`, one chain each.
     ///
     /// Give it a model without autodiff (`model.valid()`), which is faster and gives the same draws.

@@ -87,20 +87,16 @@ impl Method {
 }
 
 /// A method with its settings; [`init`](Self::init) takes what is to be taken from the data and makes the criterion.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct MethodConfig {
     /// Which method.
     pub method: Method,
     /// `J`: candidates beside the data point, or pairs.
-    #[serde(default = "ten")]
     pub num_negatives: usize,
     /// `k`: steps of the kernel (of the path, for `time-reversal`).
-    #[serde(default = "one")]
     pub num_steps: usize,
     /// `epsilon` of random walk, Langevin and Hamiltonian steps. By default the mean standard deviation of the data for
     /// the random walk, half of it for Langevin and a fifth for Hamiltonian steps.
-    #[serde(default)]
     pub step_size: Option<f64>,
 }
 
@@ -206,12 +202,4 @@ fn fitted_proposal(data: &Tensor<2>) -> Result<Box<dyn Proposal>> {
         Ok(full) => Box::new(full),
         Err(_) => Box::new(DiagonalGaussian::fitted(data)?),
     })
-}
-
-fn ten() -> usize {
-    10
-}
-
-fn one() -> usize {
-    1
 }

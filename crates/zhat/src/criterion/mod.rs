@@ -112,28 +112,18 @@ fn phases(candidates: &Candidates, share_of_data: f64, weights: Option<&[f64]>) 
     let place = Place::of(&candidates.x);
     let Some(Terms { start, log_p_tilde, weights: of_terms }) = &candidates.terms else {
         // The data point is the first of the candidates, so that both phases are one weighted sum.
-        let columns = candidates.weights.columns();
-        let coefficient = |(at, weight): (usize, &f64)| {
-            let data = if at.is_multiple_of(columns) { share_of_data } else { 0.0 };
-            of_row(at / columns) * (weight - data)
-        };
-        let coefficients: Vec<f64> =
-            candidates.weights.values().iter().enumerate().map(coefficient).collect();
+        let mut coefficients = Vec::with_capacity(candidates.weights.values().len());
+        for (row, weights) in candidates.weights.rows().enumerate() {
+            let of_row = of_row(row);
+            let start = coefficients.len();
+            coefficients.extend(weights.iter().map(|weight| of_row * weight));
+            coefficients[start] -= of_row * share_of_data;
+        }
         let coefficients: Tensor<2> = place.tensor(coefficients, candidates.log_p_tilde.dims());
-        let inside = candidates.log_w_tilde.rows().flatten().all(|log_w| log_w.is_finite());
-        return match inside {
-            true => (candidates.log_p_tilde.clone() * coefficients).sum(),
-            false => weighted_sum(&candidates.log_p_tilde, coefficients),
-        };
+        return (candidates.log_p_tilde.clone() * coefficients).sum();
     };
     let rows: Tensor<1> = place.tensor((0..rows).map(of_row).collect(), [rows]);
     let coefficients = of_terms.clone() * rows.clone().unsqueeze_dim(1);
-    let negative = weighted_sum(log_p_tilde, coefficients);
+    let negative = (log_p_tilde.clone() * coefficients).sum();
     if share_of_data == 0.0 { negative } else { negative - (start.clone() * rows).sum() }
-}
-
-/// `sum_i c_i log p~_i`; where the coefficient is zero, `log p~` may be minus infinity.
-fn weighted_sum(log_p_tilde: &Tensor<2>, coefficients: Tensor<2>) -> Tensor<1> {
-    let outside = coefficients.clone().equal_elem(0.0);
-    (log_p_tilde.clone().mask_fill(outside, 0.0) * coefficients).sum()
 }

@@ -1,6 +1,6 @@
 //! The adaptive proposal `q_phi`, which learns the model's distribution from the candidates' own weights.
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -24,7 +24,11 @@ impl<Q: Module> Adaptive<Q> {
 
     /// The proposal as it is now.
     pub fn now(&self) -> Q {
-        self.0.read().expect("nothing panics while it writes").clone()
+        self.read().clone()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Q> {
+        self.0.read().expect("nothing panics while it writes")
     }
 
     pub(crate) fn set(&self, proposal: Q) {
@@ -34,14 +38,14 @@ impl<Q: Module> Adaptive<Q> {
 
 impl<Q: Module + Proposal> Proposal for Adaptive<Q> {
     fn sample(&self, number: usize, place: &Place, rng: &mut Stream) -> Tensor<2> {
-        self.now().sample(number, place, rng)
+        self.read().sample(number, place, rng)
     }
 
     fn log_prob(&self, x: Tensor<2>) -> Tensor<1> {
-        self.now().log_prob(x)
+        self.read().log_prob(x)
     }
 
     fn log_prob_values(&self, x: &Tensor<2>) -> Vec<f64> {
-        self.now().log_prob_values(x)
+        self.read().log_prob_values(x)
     }
 }

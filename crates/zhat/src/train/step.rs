@@ -92,11 +92,6 @@ impl<C> CriterionStep<C> {
         Self { criterion, loss: None, gradients: None }
     }
 
-    /// The criterion as it is now, with its chains and its proposal.
-    pub fn criterion(&self) -> &C {
-        &self.criterion
-    }
-
     /// The loss of the last batch, with its candidates. Its graph has been used up.
     ///
     /// # Panics

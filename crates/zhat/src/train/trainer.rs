@@ -33,42 +33,18 @@ pub struct Trainer<M, S> {
 }
 
 /// What an observer is told.
+#[allow(missing_docs, reason = "the line above each variant says what its fields are")]
 pub enum Event<'a, M, S> {
-    /// A step was taken.
-    Step {
-        /// Steps taken so far.
-        step: u64,
-        /// The model after the step.
-        model: &'a M,
-        /// What made the gradient, after the step.
-        training: &'a S,
-        /// What it found.
-        report: &'a StepReport,
-        /// The learning rate of the step.
-        learning_rate: f64,
-    },
-    /// A validation was made.
-    Validation {
-        /// Steps taken so far.
-        step: u64,
-        /// What it found.
-        found: &'a Validated,
-        /// Whether it is the best so far.
-        best: bool,
-    },
+    /// A step was taken, so many in all: the model and what made its gradient, as they are after it, what the step found, and
+    /// its learning rate.
+    Step { step: u64, model: &'a M, training: &'a S, report: &'a StepReport, learning_rate: f64 },
+    /// After so many steps a validation was made, which may be the best so far.
+    Validation { step: u64, found: &'a Validated, best: bool },
     /// This is a place to come back to: to be stored by whoever wants to resume, with a note if need be.
     Checkpoint(&'a mut TrainerState),
-    /// A step went wrong, and the run has gone back to the last checkpoint with a lower learning rate.
-    RolledBack {
-        /// The step that went wrong, and the one it went back to.
-        from: u64,
-        /// Steps taken by the checkpoint.
-        to: u64,
-        /// What was wrong.
-        reason: &'a str,
-        /// What the learning rate is multiplied by from now on.
-        rate_factor: f64,
-    },
+    /// A step went wrong: from it the run has gone back to the step of the last checkpoint, and its learning rate is
+    /// multiplied by this factor from now on.
+    RolledBack { from: u64, to: u64, reason: &'a str, rate_factor: f64 },
 }
 
 /// What an observer answers, in their own error; it ends the run.

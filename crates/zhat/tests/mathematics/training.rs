@@ -108,11 +108,8 @@ fn kernels_sample_and_their_diagnostics_say_so() {
     let (_, target) = Target::all().remove(0);
     let kernel = Metropolis::new(Hamiltonian::new(0.35, 6).unwrap(), 1).unwrap();
     let x0 = place().tensor(vec![8.0; 400], [200, 2]);
-    let samples = SamplerConfig::new(60)
-        .with_num_warm_up(60)
-        .with_thinning(2)
-        .run(&kernel, &target, x0.clone(), &mut rng(4))
-        .unwrap();
+    let config = SamplerConfig { thinning: 2, ..SamplerConfig::new(60) };
+    let samples = config.run(&kernel, &target, x0.clone(), &mut rng(4)).unwrap();
     assert!(samples.acceptance_rate() > 0.7);
     assert!(samples.split_r_hats().iter().all(|r| *r < 1.05));
     assert!(samples.effective_sample_sizes().iter().all(|ess| *ess > 2000.0));
@@ -123,7 +120,12 @@ fn kernels_sample_and_their_diagnostics_say_so() {
     assert_eq!(samples.stuck_chains(), 0);
     // Far too few and too small steps from a bad start: the diagnostics must complain.
     let kernel = Metropolis::new(RandomWalk::new(0.05).unwrap(), 1).unwrap();
-    let stuck = SamplerConfig::new(50).with_num_warm_up(0).run(&kernel, &target, x0, &mut rng(6));
+    let stuck = SamplerConfig { num_warm_up: 0, ..SamplerConfig::new(50) }.run(
+        &kernel,
+        &target,
+        x0,
+        &mut rng(6),
+    );
     assert!(stuck.unwrap().split_r_hats().iter().any(|r| *r > 1.2));
 }
 
