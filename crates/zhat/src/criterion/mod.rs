@@ -117,7 +117,7 @@ fn phases(candidates: &Candidates, share_of_data: f64, weights: Option<&[f64]>) 
             let of_row = of_row(row);
             let start = coefficients.len();
             coefficients.extend(weights.iter().map(|weight| of_row * weight));
-            coefficients[start] -= of_row * share_of_data;
+            coefficients[start] = of_row * (weights[0] - share_of_data);
         }
         let coefficients: Tensor<2> = place.tensor(coefficients, candidates.log_p_tilde.dims());
         return (candidates.log_p_tilde.clone() * coefficients).sum();
