@@ -29,7 +29,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
             message = format!("{message}: {cause}");
         }
     }
-    eprintln!("error: {message}{}", hint(error));
+    eprintln!("error: {}{}", with_flags(&message), hint(error));
     let setting = matches!(error.downcast_ref(), Some(zhat::Error::InvalidSetting { .. }));
     let path = matches!(error.downcast_ref(), Some(zhat_report::ReportError::Write { .. }));
     let table = error
@@ -39,7 +39,16 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if setting || path || table || data { 2 } else { 1 })
 }
 
-/// Libraries name settings; here is what to type for them.
+/// Libraries name settings, as `columns`; on the command line that is `--columns`.
+pub fn with_flags(message: &str) -> String {
+    let flags =
+        ["columns", "delimiter", "header", "format", "dequantise", "max-rows", "out", "any-size"];
+    flags.iter().fold(message.replace("`missing` drop", "--drop-missing"), |message, flag| {
+        message.replace(&format!("`{flag}`"), &format!("--{flag}"))
+    })
+}
+
+/// What to type for a setting that an error is about.
 fn hint(error: &anyhow::Error) -> String {
     use zhat_table::TableError::{NotARun, RunExists, Unfinished, Zhat};
     let table = error.downcast_ref::<zhat_table::TableError>();

@@ -7,6 +7,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use zhat::watch::Watch;
 use zhat_table::fit::Event;
 
+use crate::exit::with_flags;
+
 /// A bar that looks like `template`, or one that is not seen.
 pub fn bar(quiet: bool, total: u64, template: &str) -> anyhow::Result<ProgressBar> {
     Ok(match quiet {
@@ -97,7 +99,9 @@ impl FitBar {
                 let mark = if *best { "*" } else { "" };
                 self.validation = format!(", validation {log_likelihood:.3}{mark}");
             }
-            Event::Warning(text) => bar.suspend(|| eprintln!("warning: {}{text}", with(": "))),
+            Event::Warning(text) => {
+                bar.suspend(|| eprintln!("warning: {}{}", with(": "), with_flags(text)))
+            }
             Event::Evaluating => bar.set_message("evaluating"),
         }
     }

@@ -47,19 +47,19 @@ fn every_kind_of_bad_text_is_named_with_its_place_and_a_way_out() {
             "header_only.csv",
             b"a,b\n".to_vec(),
             plain.clone(),
-            &["header_only.csv has no rows", "--header no"],
+            &["header_only.csv has no rows", "`header` no"],
         ),
         (
             "cell.csv",
             with("1,,3\n").into(),
             plain.clone(),
-            &["cell.csv, line 32, column 2 (b)", "missing (empty)", "--drop-missing"],
+            &["cell.csv, line 32, column 2 (b)", "missing (empty)", "`missing` drop"],
         ),
         (
             "na.csv",
             with("1,2,NA\n").into(),
             plain.clone(),
-            &["line 32, column 3 (c)", "\"NA\"", "--drop-missing"],
+            &["line 32, column 3 (c)", "\"NA\"", "`missing` drop"],
         ),
         (
             "question.csv",
@@ -83,7 +83,7 @@ fn every_kind_of_bad_text_is_named_with_its_place_and_a_way_out() {
             "word.csv",
             with("1,red,3\n").into(),
             plain.clone(),
-            &["word.csv, line 32, column 2 (b)", "\"red\" is not a number", "--columns 1,3"],
+            &["word.csv, line 32, column 2 (b)", "\"red\" is not a number", "`columns` 1,3"],
         ),
         ("blank_lines.csv", with("\n\n1,red,3\n").into(), plain.clone(), &["line 34, column 2"]),
         (
@@ -114,7 +114,7 @@ fn every_kind_of_bad_text_is_named_with_its_place_and_a_way_out() {
             "short.csv",
             with("1,2\n").into(),
             plain.clone(),
-            &["short.csv, line 32: 2 cells where line 1 has 3", "--delimiter"],
+            &["short.csv, line 32: 2 cells where line 1 has 3", "`delimiter`"],
         ),
         ("long.csv", with("1,2,3,4\n").into(), plain.clone(), &["line 32: 4 cells"]),
         (
@@ -151,7 +151,7 @@ fn every_kind_of_bad_text_is_named_with_its_place_and_a_way_out() {
             "twice.csv",
             good().replace("a,b,c", "a,b,a").into(),
             plain.clone(),
-            &["columns 1 and 3 are both named a", "--columns 1"],
+            &["columns 1 and 3 are both named a", "`columns` 1"],
         ),
         (
             "unknown.csv",
@@ -165,19 +165,19 @@ fn every_kind_of_bad_text_is_named_with_its_place_and_a_way_out() {
             columns(&["gama"]),
             &["Did you mean gamma?"],
         ),
-        ("position.csv", good().into(), columns(&["4"]), &["--columns 4 is outside 1 to 3"]),
+        ("position.csv", good().into(), columns(&["4"]), &["`columns` 4 is outside 1 to 3"]),
         ("same.csv", good().into(), columns(&["a", "1"]), &["column 1 (a) is chosen twice"]),
         (
             "doubt.csv",
             b"x,2\n1,2\n3,4\n".to_vec(),
             plain.clone(),
-            &["line 1: \"x\" stands above a number", "--header yes"],
+            &["line 1: \"x\" stands above a number", "`header` yes"],
         ),
         (
             "numbered.csv",
             b"0,1,2\n1,2,5\n3,4,6\n".to_vec(),
             plain.clone(),
-            &["line 1: 0 to 2", "--header no"],
+            &["line 1: 0 to 2", "`header` no"],
         ),
         (
             "comma.csv",
@@ -189,7 +189,7 @@ fn every_kind_of_bad_text_is_named_with_its_place_and_a_way_out() {
             "constant.csv",
             good().replace('\n', ",7\n").replacen(",7", ",d", 1).into(),
             plain.clone(),
-            &["column d: every row is 7", "--columns a,b,c"],
+            &["column d: every row is 7", "`columns` a,b,c"],
         ),
         (
             "few.csv",
@@ -202,13 +202,13 @@ fn every_kind_of_bad_text_is_named_with_its_place_and_a_way_out() {
             "delimiter.csv",
             good().into(),
             ReadOptions { delimiter: Some('x'), ..plain.clone() },
-            &["--delimiter is 'x'"],
+            &["delimiter is 'x'"],
         ),
         (
             "rows.csv",
             good().into(),
             ReadOptions { max_rows: Some(0), ..plain.clone() },
-            &["--max-rows is 0"],
+            &["max-rows is 0"],
         ),
         (
             "not_gzip.csv.gz",
@@ -240,7 +240,7 @@ fn a_duplicated_column_is_named_with_its_twin() {
     }
     let message = message("twins.csv", text, &ReadOptions::default());
     assert!(message.contains("columns a and c are equal"), "{message}");
-    assert!(message.contains("--columns a,b"), "{message}");
+    assert!(message.contains("`columns` a,b"), "{message}");
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn bad_arrays_are_named() {
     check("stub.npy", b"\x93NUMPY".to_vec(), &["inside the NPY header"]);
     check("version.npy", b"\x93NUMPY\x09\x00\x00\x00".to_vec(), &["version 9"]);
     let gap = npy("<f4", false, "(2, 2)", &floats(&[1.0, 2.0, 3.0, f32::NAN]));
-    check("gap.npy", gap, &["gap.npy, row 2, column 2 (column_2)", "--drop-missing"]);
+    check("gap.npy", gap, &["gap.npy, row 2, column 2 (column_2)", "`missing` drop"]);
     let infinite = npy("<f4", false, "(2, 2)", &floats(&[1.0, f32::INFINITY, 3.0, 4.0]));
     check("infinite.npy", infinite, &["row 1, column 2", "infinite"]);
     check("rows.npy", npy("<f4", false, "(0, 2)", &[]), &["rows.npy has no rows"]);
@@ -352,7 +352,7 @@ fn bad_parquet_files_are_named() {
     let directory = directory("bad_parquet");
     let plain = ReadOptions::default();
     let words = complaint(&parquet_with_words(&directory), &plain);
-    assert!(words.contains("column 1 (name)") && words.contains("--columns 2"), "{words}");
+    assert!(words.contains("column 1 (name)") && words.contains("`columns` 2"), "{words}");
     let bytes = std::fs::read(directory.join("words.parquet")).unwrap();
     let cut = complaint(&file(&directory, "cut.parquet", &bytes[..bytes.len() / 2]), &plain);
     assert!(cut.contains("cut.parquet") && cut.contains("damaged"), "{cut}");
@@ -398,5 +398,5 @@ fn bad_settings_name_themselves() {
     let message = dequantise(&mut table, &settings, &mut rng(1)).unwrap_err().to_string();
     assert!(message.contains("no column alpah"), "{message}");
     let message = "alpha=0".parse::<Dequantise>().unwrap_err().to_string();
-    assert!(message.contains("--dequantise is alpha=0"), "{message}");
+    assert!(message.contains("dequantise is alpha=0"), "{message}");
 }

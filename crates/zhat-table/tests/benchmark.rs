@@ -208,7 +208,7 @@ fn a_file_that_is_not_whole_is_refused_and_leaves_nothing() {
     let short = file(&root.join("short.txt"), &text);
     let message = refusal(Benchmark::Power, &short, Sizes::AsInThePaper);
     assert!(
-        message.contains("N is 980, not 2049280") && message.contains("--any-size"),
+        message.contains("N is 980, not 2049280") && message.contains("`any-size`"),
         "{message}"
     );
     // In the middle of a line, however large it may be.

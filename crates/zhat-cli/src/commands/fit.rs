@@ -12,7 +12,7 @@ use zhat_table::{prepare, report};
 
 use super::config_options::ConfigOptions;
 use super::show_options::ShowOptions;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, with_flags};
 use crate::interrupt;
 use crate::progress::FitBar;
 
@@ -72,7 +72,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         session = session.with_tensorboard()?;
     }
     for note in notes {
-        eprintln!("warning: {note}");
+        eprintln!("warning: {}", with_flags(&note));
     }
     let mut bar = FitBar::new(arguments.show.quiet, Some(session.config().training.batch_size))?;
     let result = session.run(arguments.max_time, &watch, &mut |event| bar.on("", event));

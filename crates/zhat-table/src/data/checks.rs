@@ -25,19 +25,19 @@ pub enum Warning {
     /// The step is the smallest gap where the values are not evenly spaced.
     #[error(
         "column {column} looks discrete ({distinct} values): its density diverges. \
-         Add noise as wide as its step with --dequantise {column}={step}."
+         Add noise as wide as its step with `dequantise` {column}={step}."
     )]
     Discrete { column: String, distinct: usize, step: f64 },
 
     /// A share of the rows have one value, in a column that is continuous otherwise.
     #[error(
         "column {column} is {value} in {:.1}% of the rows: its density diverges there. \
-         Leave the column out with --columns, or add noise with --dequantise {column}=STEP.",
+         Leave the column out with `columns`, or add noise with `dequantise` {column}=STEP.",
         100.0 * share
     )]
     Spike { column: String, value: f32, share: f64 },
 
-    #[error("column {column} counts the rows; if it is an index, leave it out with --columns.")]
+    #[error("column {column} counts the rows; if it is an index, leave it out with `columns`.")]
     Counter { column: String },
 
     /// Standard deviation divided by the distance between floats at this size.
@@ -149,7 +149,7 @@ mod tests {
         let message = |t: Table| check("t", &t, 0).unwrap_err().to_string();
         let constant = message(table(&[&spread, &|_| 3.0], 50));
         assert!(constant.contains("column x2: every row is 3"), "{constant}");
-        assert!(constant.contains("--columns x1"), "{constant}");
+        assert!(constant.contains("`columns` x1"), "{constant}");
         let equal = message(table(&[&spread, &spread], 50));
         assert!(equal.contains("columns x1 and x2 are equal"), "{equal}");
         let line = message(table(&[&spread, &|row| 32.0 - 1.8 * spread(row)], 50));
@@ -180,6 +180,6 @@ mod tests {
         assert!(matches!(&warnings[1], Warning::Spike { value: 0.0, .. }), "{:?}", warnings[1]);
         assert!(matches!(&warnings[2], Warning::Counter { .. }));
         assert!(matches!(&warnings[3], Warning::Precision { .. }));
-        assert!(warnings[0].to_string().contains("--dequantise x1=0.25"));
+        assert!(warnings[0].to_string().contains("`dequantise` x1=0.25"));
     }
 }

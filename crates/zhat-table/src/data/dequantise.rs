@@ -35,7 +35,7 @@ fn is_valid(column: &str, step: f64) -> bool {
 }
 
 fn invalid(text: &str) -> Error {
-    Error::setting("--dequantise", text, "COLUMN=STEP with a step above 0")
+    Error::setting("dequantise", text, "COLUMN=STEP with a step above 0")
 }
 
 /// Adds uniform noise on `[0, step)` to every row of the given columns.

@@ -48,34 +48,34 @@ pub enum Error {
     #[error("{} is empty. Check that it was written or downloaded completely.", file.display())]
     Empty { file: PathBuf },
 
-    #[error("{} has no rows{}. Check that it was written completely.", file.display(), if *header_only { " below its header (line 1); if line 1 is data, use --header no" } else { "" })]
+    #[error("{} has no rows{}. Check that it was written completely.", file.display(), if *header_only { " below its header (line 1); if line 1 is data, use `header` no" } else { "" })]
     NoRows { file: PathBuf, header_only: bool },
 
-    #[error("{}: all {rows} rows have a missing cell, so --drop-missing leaves none. Leave out the columns that are mostly missing with --columns.", file.display())]
+    #[error("{}: all {rows} rows have a missing cell, so `missing` drop leaves none. Leave out the columns that are mostly missing with `columns`.", file.display())]
     EveryRowMissing { file: PathBuf, rows: usize },
 
-    #[error("{} should be {expected} by its name or by --format, but begins with {found}. Rename it, say --format csv, npy or parquet, or fetch it again.", file.display())]
+    #[error("{} should be {expected} by its name or by `format`, but begins with {found}. Rename it, say `format` csv, npy or parquet, or fetch it again.", file.display())]
     WrongMagic { file: PathBuf, expected: &'static str, found: String },
 
     #[error("{}: the {what} data ends too early or is damaged after {rows} rows ({detail}). Fetch or write the file again.", file.display())]
     Damaged { file: PathBuf, what: &'static str, rows: usize, detail: String },
 
-    #[error("{} is not text in UTF-8: {found}. Save it as CSV in UTF-8, or say --format npy or parquet.", file.display())]
+    #[error("{} is not text in UTF-8: {found}. Save it as CSV in UTF-8, or say `format` npy or parquet.", file.display())]
     NotText { file: PathBuf, found: &'static str },
 
-    #[error("{}, line 1: {detail}. Say --header yes or --header no.", file.display())]
+    #[error("{}, line 1: {detail}. Say `header` yes or `header` no.", file.display())]
     AmbiguousHeader { file: PathBuf, detail: String },
 
-    #[error("{place}: {found} cells where line 1 has {expected}.{} Mend the line, or name the separator with --delimiter.", if *open_quote { " A quote is opened and not closed there." } else { "" })]
+    #[error("{place}: {found} cells where line 1 has {expected}.{} Mend the line, or name the separator with `delimiter`.", if *open_quote { " A quote is opened and not closed there." } else { "" })]
     Ragged { place: Place, expected: usize, found: usize, open_quote: bool },
 
     #[error(
-        "{place}: the cell is not UTF-8 ({cell}). Save the file as UTF-8, or leave the column out with --columns."
+        "{place}: the cell is not UTF-8 ({cell}). Save the file as UTF-8, or leave the column out with `columns`."
     )]
     InvalidUtf8 { place: Place, cell: String },
 
     #[error(
-        "{place}: the cell is missing ({cell}). Drop such rows with --drop-missing, or leave the column out with --columns."
+        "{place}: the cell is missing ({cell}). Drop such rows with `missing` drop, or leave the column out with `columns`."
     )]
     Missing { place: Place, cell: String },
 
@@ -88,40 +88,40 @@ pub enum Error {
     DecimalComma { place: Place, cell: String },
 
     #[error(
-        "{place}: the cell is infinite ({cell}), and no density can be fitted to it. Remove the row, or leave the column out with --columns."
+        "{place}: the cell is infinite ({cell}), and no density can be fitted to it. Remove the row, or leave the column out with `columns`."
     )]
     Infinite { place: Place, cell: String },
 
     #[error(
-        "{place}: {cell} is too large for a 32-bit float (at most 3.4e38). Rescale the column, take its logarithm, or leave it out with --columns."
+        "{place}: {cell} is too large for a 32-bit float (at most 3.4e38). Rescale the column, take its logarithm, or leave it out with `columns`."
     )]
     TooLarge { place: Place, cell: String },
 
-    #[error("{}: columns {first} and {second} are both named {name}. Rename one, or choose by position, for example --columns {first}.", file.display())]
+    #[error("{}: columns {first} and {second} are both named {name}. Rename one, or choose by position, for example `columns` {first}.", file.display())]
     DuplicateName { file: PathBuf, name: String, first: usize, second: usize },
 
     #[error("{file} has no column {name}.{} Its columns are: {available}.", did_you_mean(nearest))]
     UnknownColumn { file: String, name: String, nearest: Option<String>, available: String },
 
-    #[error("{}: --columns {given} is outside 1 to {columns} (positions count from 1).", file.display())]
+    #[error("{}: `columns` {given} is outside 1 to {columns} (positions count from 1).", file.display())]
     PositionOutOfRange { file: PathBuf, given: String, columns: usize },
 
-    #[error("{}: column {position} ({name}) is chosen twice. Name it once in --columns.", file.display())]
+    #[error("{}: column {position} ({name}) is chosen twice. Name it once in `columns`.", file.display())]
     ChosenTwice { file: PathBuf, name: String, position: usize },
 
-    #[error("{}: {found} columns are read, but the model has {model} ({names}). Choose the columns that stand for them, in that order, with --columns.", file.display())]
+    #[error("{}: {found} columns are read, but the model has {model} ({names}). Choose the columns that stand for them, in that order, with `columns`.", file.display())]
     OtherColumns { file: PathBuf, found: usize, model: usize, names: String },
 
-    #[error("{}: no column is left. Choose at least one with --columns.", file.display())]
+    #[error("{}: no column is left. Choose at least one with `columns`.", file.display())]
     NoColumns { file: PathBuf },
 
     #[error(
-        "{file}, column {name}: every row is {value}, so it has no density. Leave it out with --columns {others}."
+        "{file}, column {name}: every row is {value}, so it has no density. Leave it out with `columns` {others}."
     )]
     Constant { file: String, name: String, value: f32, others: String },
 
     #[error(
-        "{file}: columns {first} and {second} {relation}, so their joint density diverges. Leave one out with --columns {others}."
+        "{file}: columns {first} and {second} {relation}, so their joint density diverges. Leave one out with `columns` {others}."
     )]
     DuplicateColumns {
         file: String,
@@ -131,7 +131,7 @@ pub enum Error {
         others: String,
     },
 
-    #[error("{file}: {rows} rows of {columns} columns are too few for a density; at least {needed} are needed. Add rows{}, or choose fewer columns with --columns.", if *dropped > 0 { format!(" ({dropped} were dropped for missing cells)") } else { String::new() })]
+    #[error("{file}: {rows} rows of {columns} columns are too few for a density; at least {needed} are needed. Add rows{}, or choose fewer columns with `columns`.", if *dropped > 0 { format!(" ({dropped} were dropped for missing cells)") } else { String::new() })]
     TooFewRows { file: String, rows: usize, columns: usize, needed: usize, dropped: usize },
 
     #[error("{name} is {value}, but must be {expected}.")]

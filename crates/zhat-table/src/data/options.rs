@@ -103,7 +103,7 @@ pub fn parse_delimiter(text: &str) -> Result<char> {
     let mut letters = text.chars();
     match named.or(letters.next().filter(|_| letters.next().is_none())) {
         Some(letter) if is_delimiter(letter) => Ok(letter),
-        _ => Err(Error::setting("--delimiter", format!("{text:?}"), DELIMITERS)),
+        _ => Err(Error::setting("delimiter", format!("{text:?}"), DELIMITERS)),
     }
 }
 

@@ -116,7 +116,7 @@ impl Settings {
         Err(TableError::Config {
             reason: format!(
                 "the table in {} was begun with {:?}, batch {}, wide share {} and seed {}, which cannot be changed; give \
-                 another --out",
+                 another `out`",
                 out.display(),
                 before.length,
                 before.batch.map_or_else(|| "not given".into(), |batch| batch.to_string()),

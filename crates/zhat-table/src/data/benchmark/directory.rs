@@ -128,7 +128,7 @@ impl PreparedSet {
 
 /// An error unless a directory can be made here: nothing that is there is ever written over.
 pub(super) fn check_free(out: &Path) -> Result<()> {
-    let in_the_way = |detail| Err(Error::refused(out, detail, "Remove it, or give another --out."));
+    let in_the_way = |detail| Err(Error::refused(out, detail, "Remove it, or give another `out`."));
     match fs::read_dir(out).map(|mut entries| entries.next()) {
         Ok(None) => Ok(()),
         Ok(_) if PreparedSet::is_at(out) => in_the_way("a prepared set is there already"),

@@ -158,7 +158,7 @@ pub fn prepare(
     if sizes == Sizes::AsInThePaper && !differences.is_empty() {
         let detail = format!("this is not the paper's {set}: {}", differences.join("; "));
         let advice =
-            "Most likely the file is not whole: fetch it again. --any-size takes it as it is.";
+            "Most likely the file is not whole: fetch it again. `any-size` takes it as it is.";
         return Err(Error::refused(source, detail, advice));
     }
     let prepared = standardised(set, source, seed, parts, differences)?;

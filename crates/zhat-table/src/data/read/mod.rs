@@ -78,10 +78,10 @@ fn check_rows(path: &Path, read: usize, dropped: usize) -> Result<()> {
 fn check_options(options: &ReadOptions) -> Result<()> {
     if let Some(letter) = options.delimiter.filter(|&letter| !is_delimiter(letter)) {
         let expected = super::options::DELIMITERS;
-        return Err(Error::setting("--delimiter", format!("{letter:?}"), expected));
+        return Err(Error::setting("delimiter", format!("{letter:?}"), expected));
     }
     if options.max_rows == Some(0) {
-        return Err(Error::setting("--max-rows", 0, "at least 1"));
+        return Err(Error::setting("max-rows", 0, "at least 1"));
     }
     Ok(())
 }

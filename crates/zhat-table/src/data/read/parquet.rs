@@ -62,7 +62,7 @@ fn read_sound<'a>(
             advice: if numeric.is_empty() {
                 "No column of the file is numeric.".into()
             } else {
-                format!("Choose the numeric columns, for example --columns {}.", ranges(&numeric))
+                format!("Choose the numeric columns, for example `columns` {}.", ranges(&numeric))
                     .into()
             },
         });

@@ -132,10 +132,10 @@ impl File<'_> {
             .filter(|&index| Cell::parse(&record[index]).is_numeric())
             .collect();
         let advice: String = if numeric.is_empty() {
-            "If the line is cut up wrongly, name the separator with --delimiter.".into()
+            "If the line is cut up wrongly, name the separator with `delimiter`.".into()
         } else {
             format!(
-                "Mend the cell, or choose the numeric columns, for example --columns {}.",
+                "Mend the cell, or choose the numeric columns, for example `columns` {}.",
                 ranges(&numeric)
             )
         };
