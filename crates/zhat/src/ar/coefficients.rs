@@ -16,9 +16,12 @@ pub struct Coefficient {
 
 impl ArStepConfig {
     /// One particle system for each observation, the first of which is number `first` of the batch.
-    pub(super) fn filter(&self, observations: usize, first: usize) -> Filter {
+    ///
+    /// Where every factor has a normaliser of its own, the candidates of each stage have the observation's own prefix.
+    pub(super) fn filter(&self, observations: usize, first: usize, local: bool) -> Filter {
         let data = if self.criterion == Method::MlIs { First::Beside } else { First::Retained };
-        Filter::new(&self.smc(), observations, data).numbered_from(first)
+        let filter = Filter::new(&self.smc(), observations, data).numbered_from(first);
+        if local { filter.from_first() } else { filter }
     }
 
     /// The coefficients of every stage, row by row; `shares` are what the observations count, of a whole of 1.

@@ -3,8 +3,9 @@
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
+use super::engine::values;
 use super::model::ArEbm;
-use super::network::ResidualNet;
+use super::network::{ResidualNet, bias_of, constant_linear};
 use crate::error::{Error, Result, at_least, positive};
 use crate::rng::Stream;
 
@@ -17,6 +18,54 @@ pub enum Activation {
     Relu,
     /// `tanh(x)`
     Tanh,
+    /// `x` above zero, `exp(x) - 1` below: smooth, and never dead.
+    Elu,
+}
+
+/// How the networks see the features before one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conditioner {
+    /// The network sees `[x_<d, mask]`, once for every feature (the paper's choice).
+    #[default]
+    Stagewise,
+    /// Weights are masked so that one pass serves all features (MADE, Germain et al., 2015).
+    Masked,
+}
+
+/// How the energy makes `log p~(x_d | x_<d)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnergyForm {
+    /// `-softplus(o)` (the paper's choice).
+    #[default]
+    Free,
+    /// `log q + c tanh(o / c)`: it starts as its base, and `Z` exists and is between `e^-c` and `e^c`.
+    Tilted,
+}
+
+/// What is normalised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normalisation {
+    /// The product of all factors, by one `Z` (the paper's choice).
+    #[default]
+    Global,
+    /// Every factor by its own `Z_d(x_<d)`, an integral over one feature.
+    Local,
+}
+
+/// What the network's outputs say about the next feature: the base `q(x_d | x_<d)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeadForm {
+    /// A mixture of normals (the paper's choice).
+    #[default]
+    Mixture,
+    /// A monotone rational-quadratic spline to a standard normal.
+    Spline,
+    /// Both, in shares that are learnt.
+    Both,
 }
 
 /// Size of one residual network.
@@ -38,6 +87,24 @@ pub struct ArEbmConfig {
     /// Number of features, `D`; 0 as long as the data are to say it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub features: usize,
+    /// How the networks see the features before one.
+    #[serde(default)]
+    pub conditioner: Conditioner,
+    /// How the energy makes `log p~`.
+    #[serde(default)]
+    pub energy_form: EnergyForm,
+    /// The largest tilt `c`, in nats.
+    #[serde(default = "tilt_bound")]
+    pub tilt_bound: f64,
+    /// What is normalised.
+    #[serde(default)]
+    pub normalisation: Normalisation,
+    /// What the outputs of the proposal network say.
+    #[serde(default)]
+    pub head: HeadForm,
+    /// Whether a Gaussian mixture of whole rows, fitted by EM, stands beside the head in a share that is learnt.
+    #[serde(default)]
+    pub gaussian_mixture: bool,
     /// The energy network.
     pub energy: NetworkSize,
     /// The proposal network.
@@ -48,6 +115,9 @@ pub struct ArEbmConfig {
     pub context: usize,
     /// Components of the proposal's mixture.
     pub mixture_components: usize,
+    /// Bins of the proposal's spline.
+    #[serde(default = "spline_bins")]
+    pub spline_bins: usize,
     /// What is added to the scales of the mixture.
     pub minimum_scale: f64,
 }
@@ -57,11 +127,18 @@ impl ArEbmConfig {
     pub fn new(features: usize) -> Self {
         Self {
             features,
+            conditioner: Conditioner::Stagewise,
+            energy_form: EnergyForm::Free,
+            tilt_bound: tilt_bound(),
+            normalisation: Normalisation::Global,
+            head: HeadForm::Mixture,
+            gaussian_mixture: false,
             energy: NetworkSize { blocks: 4, width: 128, activation: Activation::Relu },
             proposal: NetworkSize { blocks: 2, width: 256, activation: Activation::Relu },
             dropout: 0.1,
             context: 64,
             mixture_components: 10,
+            spline_bins: spline_bins(),
             minimum_scale: 1e-3,
         }
     }
@@ -80,23 +157,70 @@ impl ArEbmConfig {
         at_least(1, "proposal.width", self.proposal.width)?;
         at_least(1, "context", self.context)?;
         at_least(1, "mixture_components", self.mixture_components)?;
+        at_least(2, "spline_bins", self.spline_bins)?;
+        positive("tilt_bound", self.tilt_bound)?;
         if !(0.0..=0.99).contains(&self.dropout) {
             return Err(Error::setting("dropout", self.dropout, "from 0 to 0.99"));
         }
         positive("minimum_scale", self.minimum_scale)?;
+        if self.conditioner == Conditioner::Masked {
+            at_least(self.features.saturating_sub(1), "proposal.width", self.proposal.width)?;
+        }
         Ok(())
     }
 
     /// The model, with weights drawn from our own stream.
     pub fn init(&self, device: &Device, rng: &mut Stream) -> Result<ArEbm> {
         self.validate()?;
-        let outputs = self.context + 3 * self.mixture_components;
-        Ok(ArEbm {
-            proposal: ResidualNet::new(&self.proposal, 2 * self.features, outputs, device, rng),
-            energy: ResidualNet::new(&self.energy, self.context + 1, 1, device, rng),
-            shape: self.clone(),
-        })
+        let outputs = self.context + self.head_outputs();
+        let (inputs, outputs) = match self.conditioner {
+            Conditioner::Stagewise => (2 * self.features, outputs),
+            Conditioner::Masked => (self.features, self.features * outputs),
+        };
+        let mut proposal = ResidualNet::new(&self.proposal, inputs, outputs, device, rng);
+        let mut energy = ResidualNet::new(&self.energy, self.context + 1, 1, device, rng);
+        if self.conditioner == Conditioner::Masked || self.head != HeadForm::Mixture {
+            self.start_head(&mut proposal);
+        }
+        if self.energy_form == EnergyForm::Tilted {
+            // The model starts as its base.
+            energy.last = constant_linear(vec![0.0; self.energy.width], vec![0.0], device);
+        }
+        Ok(ArEbm { proposal, energy, shape: self.clone() }.masked())
     }
+
+    /// Biases from which the head learns well: normals side by side, a straight spline, a known mixture in front.
+    fn start_head(&self, proposal: &mut ResidualNet) {
+        let last = &proposal.last;
+        let (mut weight, mut bias) = (values(&last.weight), values(bias_of(last)));
+        let [mixture, spline, shares] = self.head_parts();
+        let outputs = self.context + mixture + spline + shares;
+        let columns = bias.len();
+        for (at, bias) in bias.iter_mut().enumerate().filter(|(at, _)| at % outputs >= self.context)
+        {
+            weight.iter_mut().skip(at).step_by(columns).for_each(|weight| *weight *= 0.1);
+            let at = at % outputs - self.context;
+            let number = self.mixture_components;
+            *bias = match at {
+                _ if at < mixture && at / number == 1 => {
+                    let middle = (number - 1) as f32 / 2.0;
+                    2.0 * ((at % number) as f32 - middle) / middle.max(1.0)
+                }
+                _ if at < mixture && at / number == 2 => -0.5,
+                _ if at + 1 == outputs - self.context && self.gaussian_mixture => 2.0,
+                _ => 0.0,
+            };
+        }
+        proposal.last = constant_linear(weight, bias, &last.weight.val().device());
+    }
+}
+
+fn tilt_bound() -> f64 {
+    4.0
+}
+
+fn spline_bins() -> usize {
+    8
 }
 
 fn is_zero(number: &usize) -> bool {

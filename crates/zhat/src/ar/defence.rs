@@ -27,6 +27,11 @@ impl Defence {
         Self { share }
     }
 
+    /// Whether no draw is defensive.
+    pub fn is_none(&self) -> bool {
+        self.share == 0.0
+    }
+
     /// A defensive draw, if this one is to be one.
     pub fn draw(&self, rng: &mut Stream) -> Option<f32> {
         let is_wide = self.share > 0.0 && rng.uniform() < self.share;

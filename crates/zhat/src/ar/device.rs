@@ -7,11 +7,11 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::coefficients::Coefficient;
+use super::config::Normalisation;
 use super::criterion::{ArStepConfig, ContextFlow};
 use super::dropout::{Dropout, Masks};
 use super::forward::{Forward, find_sharing, rows_of};
 use super::model::{ArEbm, Outlook};
-use super::network::bias_of;
 use super::tile::weighted;
 use crate::criterion::Method;
 use crate::error::Result;
@@ -36,7 +36,9 @@ impl TrainingStep<ArEbm> for DeviceStep {
         let x: Vec<f32> = batch.x.to_data().iter::<f32>().collect();
         let features = model.shape.features;
         let mut forward = Forward::default();
-        forward.begin(&x, features, settings.candidates(), settings.defence(features));
+        let local = model.shape.normalisation == Normalisation::Local;
+        forward.begin(&x, features, settings.candidates(), local, settings.defence(features));
+        forward.share_masks = settings.share_masks || local;
         let streams = |purpose: &str| streams.lanes(purpose, step, 0..shares.len());
         let mut all = AllCandidates {
             settings: &settings,
@@ -46,12 +48,13 @@ impl TrainingStep<ArEbm> for DeviceStep {
             particle_streams: streams("ar-particles"),
             dropout_streams: streams("ar-dropout"),
             forward,
+            conditioned: None,
             log_ps: Vec::new(),
             log_qs: Vec::new(),
             proposal_nll: 0.0,
             ebm_loss: 0.0,
         };
-        let genealogy = settings.filter(shares.len(), 0).run(features, &mut all)?;
+        let genealogy = settings.filter(shares.len(), 0, local).run(features, &mut all)?;
         let log_z_hat = weighted(&shares, genealogy.log_z_hat.iter().copied());
         let last = genealogy.effective_sample_size[features - 1].iter().copied();
         let (proposal_nll, ebm_loss) = (all.proposal_nll, all.ebm_loss + log_z_hat);
@@ -81,6 +84,8 @@ struct AllCandidates<'a> {
     dropout_streams: Vec<Stream>,
     /// The rows of the fast path, without its networks.
     forward: Forward,
+    /// What a masked conditioner made of whole rows, one for each observation, where their prefixes are the only ones.
+    conditioned: Option<Tensor<2>>,
     /// Log-densities of every stage with the graph, `[rows, 1]`.
     log_ps: Vec<Tensor<2>>,
     log_qs: Vec<Tensor<2>>,
@@ -90,6 +95,28 @@ struct AllCandidates<'a> {
 }
 
 impl AllCandidates<'_> {
+    /// The conditioner runs once for all stages, on the observations alone.
+    fn one_pass(&mut self, stage: usize, masks: Option<&mut Masks>) -> Outlook {
+        let (features, candidates) = (self.model.shape.features, self.settings.candidates());
+        let (number, observations) = (self.forward.num_rows(), self.shares.len());
+        if stage == 0 {
+            let rows = self.forward.rows.chunks_exact(features).step_by(candidates);
+            let rows: Vec<f32> = rows.flatten().copied().collect();
+            let rows = tensor(rows, [observations, features], &self.device);
+            let masks = masks.map(|masks| {
+                masks.set_rows(vec![1; observations]);
+                masks
+            });
+            let known = features - 1;
+            let features = self.model.condition(rows.narrow(1, 0, known.max(1)), known, masks);
+            self.conditioned = Some(features);
+        }
+        let features = self.conditioned.clone().expect("the first stage was run");
+        let of_row: Vec<usize> = (0..number).map(|row| row / candidates).collect();
+        let of_row = indices(&of_row, [number], &self.device);
+        self.model.outlook_of(features.select(0, of_row), stage)
+    }
+
     /// The sum of all log-densities times their coefficients.
     fn surrogate(self, coefficients: &[Vec<Coefficient>]) -> Tensor<1> {
         let weighted = |log: Tensor<2>, stage: usize, part: fn(&Coefficient) -> f32| {
@@ -110,12 +137,14 @@ impl Particles for AllCandidates<'_> {
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
         let (shape, candidates) = (&self.model.shape, self.settings.candidates());
         let (features, number) = (shape.features, self.forward.num_rows());
+        let mut dropout_streams = std::mem::take(&mut self.dropout_streams);
         let mut masks = Dropout::new(shape.dropout)
-            .map(|dropout| Masks::new(dropout, &mut self.dropout_streams, candidates));
+            .map(|dropout| Masks::new(dropout, &mut dropout_streams, candidates));
         let rows = tensor(self.forward.rows.clone(), [number, features], &self.device);
         let prefix = rows.narrow(1, 0, stage.max(1));
         let outlook = match &mut masks {
-            Some(masks) if self.settings.share_masks => propose_shared(
+            masks if self.forward.is_one_pass(shape) => self.one_pass(stage, masks.as_mut()),
+            Some(masks) if self.forward.share_masks => propose_shared(
                 self.model,
                 prefix,
                 stage,
@@ -125,27 +154,37 @@ impl Particles for AllCandidates<'_> {
             ),
             masks => self.model.propose(prefix, stage, masks.as_mut()),
         };
+        if let Some(masks) = &mut masks {
+            masks.set_rows(vec![candidates; number / candidates]);
+        }
         let defence = self.settings.defence(features);
-        outlook.each_mixture(shape, |row, mixture| {
+        outlook.each_head(shape, |row, head| {
             if !row.is_multiple_of(candidates) {
                 let rng = &mut self.particle_streams[row / candidates];
                 self.forward.rows[row * features + stage] =
-                    defence.draw(rng).unwrap_or_else(|| mixture.sample(rng));
+                    defence.draw(rng).unwrap_or_else(|| head.sample(rng));
             }
         });
         let drawn: Vec<f32> =
             self.forward.rows.iter().skip(stage).step_by(features).copied().collect();
         let new = tensor(drawn.clone(), [number, 1], &self.device);
-        let attached = detached_trunk(self.settings, self.model, &outlook);
+        let attached = detached_trunk(self.settings, self.model, &outlook, stage);
         let log_q = attached.log_density(shape, new.clone());
         let log_q_values = to_host(&log_q);
         self.proposal_nll -=
             weighted(self.shares, log_q_values.iter().step_by(candidates).copied());
         self.log_qs.push(log_q);
         if self.settings.criterion == Method::QOnly {
+            self.dropout_streams = dropout_streams;
             return Ok(());
         }
-        let log_p = self.model.log_factor_given(new, outlook.context, masks.as_mut());
+        let log_p = self.model.log_factor_given(
+            new,
+            outlook.context,
+            self.log_qs[stage].clone(),
+            masks.as_mut(),
+        );
+        self.dropout_streams = dropout_streams;
         let log_p_values = to_host(&log_p);
         self.ebm_loss -= weighted(self.shares, log_p_values.iter().step_by(candidates).copied());
         self.log_ps.push(log_p);
@@ -183,28 +222,28 @@ fn propose_shared(
     let select =
         |values: Tensor<2>, rows: &[usize]| values.select(0, indices(rows, [rows.len()], &device));
     let outlook = model.propose(select(prefix, &distinct), stage, Some(&mut *masks));
-    masks.set_rows(vec![candidates; rows / candidates]);
     if sharing.is_empty() {
         return outlook;
     }
     Outlook {
         context: select(outlook.context, &sharing),
-        mixture: select(outlook.mixture, &sharing),
+        head: select(outlook.head, &sharing),
         features: select(outlook.features, &sharing),
     }
 }
 
 /// The outlook as the proposal's objective sees it: all of it, or the mixture's own layer alone.
-fn detached_trunk(settings: &ArStepConfig, model: &ArEbm, outlook: &Outlook) -> Outlook {
-    let config = &model.shape;
+fn detached_trunk(
+    settings: &ArStepConfig,
+    model: &ArEbm,
+    outlook: &Outlook,
+    stage: usize,
+) -> Outlook {
     if settings.context_flow == ContextFlow::Shared || settings.criterion == Method::QOnly {
         return outlook.clone();
     }
-    let columns = config.context..config.context + 3 * config.mixture_components;
-    let weight =
-        model.proposal.last.weight.val().slice([0..config.proposal.width, columns.clone()]);
-    let bias = bias_of(&model.proposal.last).val().slice([columns]).unsqueeze();
-    Outlook { mixture: outlook.features.clone().detach().matmul(weight) + bias, ..outlook.clone() }
+    let detached = model.outlook_of(outlook.features.clone().detach(), stage);
+    Outlook { head: detached.head, ..outlook.clone() }
 }
 
 fn tensor(values: Vec<f32>, shape: [usize; 2], device: &Device) -> Tensor<2> {

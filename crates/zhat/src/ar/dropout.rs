@@ -7,7 +7,7 @@ use rand::Rng;
 
 use super::config::Activation;
 use super::panels::{STRIP, Strip};
-use super::simd::{dispatch, tanh};
+use super::simd::{dispatch, elu, tanh};
 use crate::rng::Stream;
 
 /// Values of a generator step: each gives two 16-bit decisions.
@@ -133,6 +133,17 @@ dispatch! {
                         for l in 0..STRIP {
                             // A kept zero becomes a tiny number, so that the backward pass tells it from a dropped one.
                             let value = tanh::<FMA>(row[l]);
+                            let value = if value == 0.0 { 1e-30 } else { value };
+                            row[l] = value * factor[l];
+                        }
+                    }
+                }
+                Activation::Elu => {
+                    for row in rows.as_chunks_mut::<STRIP>().0 {
+                        let bits = next(&mut state);
+                        let factor = factors(&bits, threshold, scale);
+                        for l in 0..STRIP {
+                            let value = elu::<FMA>(row[l]);
                             let value = if value == 0.0 { 1e-30 } else { value };
                             row[l] = value * factor[l];
                         }

@@ -2,7 +2,7 @@
 
 use super::config::Activation;
 use super::panels::{STRIP, Strip};
-use super::simd::{dispatch, multiply_add, tanh};
+use super::simd::{dispatch, elu, multiply_add, tanh};
 
 dispatch! {
     /// `out = activation(values)`.
@@ -10,6 +10,7 @@ dispatch! {
         match activation {
             Activation::Relu => out.iter_mut().zip(values).for_each(|(out, x)| *out = x.max(0.0)),
             Activation::Tanh => out.iter_mut().zip(values).for_each(|(out, x)| *out = tanh::<FMA>(*x)),
+            Activation::Elu => out.iter_mut().zip(values).for_each(|(out, x)| *out = elu::<FMA>(*x)),
         }
     }
 
@@ -18,6 +19,7 @@ dispatch! {
         match activation {
             Activation::Relu => values.iter_mut().for_each(|x| *x = x.max(0.0)),
             Activation::Tanh => values.iter_mut().for_each(|x| *x = tanh::<FMA>(*x)),
+            Activation::Elu => values.iter_mut().for_each(|x| *x = elu::<FMA>(*x)),
         }
     }
 
@@ -56,6 +58,17 @@ dispatch! {
                         slope[l] = kept * (1.0 - tanh * tanh);
                     }
                 }
+                (Activation::Elu, None) => {
+                    for l in 0..STRIP {
+                        slope[l] = 1.0 + values[l].min(0.0);
+                    }
+                }
+                (Activation::Elu, Some(_)) => {
+                    for l in 0..STRIP {
+                        let kept = if values[l] != 0.0 { scale } else { 0.0 };
+                        slope[l] = kept * (1.0 + (values[l] * inverse).min(0.0));
+                    }
+                }
             }
             for l in 0..STRIP {
                 gradient[l] *= slope[l];
@@ -77,6 +90,7 @@ dispatch! {
                 terms.for_each(|((total, g), a)| *total += if *a > 0.0 { *g } else { 0.0 });
             }
             Activation::Tanh => terms.for_each(|((total, g), a)| *total += g * (1.0 - a * a)),
+            Activation::Elu => terms.for_each(|((total, g), a)| *total += g * (1.0 + a.min(0.0))),
         }
     }
 
@@ -134,9 +148,39 @@ dispatch! {
                         slope[l] = 1.0 - values[l] * values[l];
                     }
                 }
+                Activation::Elu => {
+                    for l in 0..STRIP {
+                        slope[l] = 1.0 + values[l].min(0.0);
+                    }
+                }
             }
             for l in 0..STRIP {
                 out[l] = outer * weights[l] * slope[l];
+            }
+        }
+        *sums = total;
+    }
+
+    /// `out[i] = base[sharing[i]] + x[i] weights`, the bases in order where nothing is shared.
+    pub fn add_scaled<const FMA: bool>(
+        base: &[f32], sharing: &[usize], x: &[f32], weights: &Strip, out: &mut [f32],
+    ) {
+        let base = base.as_chunks::<STRIP>().0;
+        for (row, (out, &x)) in out.as_chunks_mut::<STRIP>().0.iter_mut().zip(x).enumerate() {
+            let base = &base[if sharing.is_empty() { row } else { sharing[row] }];
+            for l in 0..STRIP {
+                out[l] = multiply_add::<FMA>(x, weights[l], base[l]);
+            }
+        }
+    }
+
+    /// `sums += sum_i x[i] gradient[i]`: the reverse of [`add_scaled`] for its weights.
+    pub fn add_weighted_sums<const FMA: bool>(x: &[f32], gradient: &[f32], sums: &mut [f32]) {
+        let sums: &mut Strip = sums.as_mut_array().expect("a panel's columns");
+        let mut total = *sums;
+        for (row, &x) in gradient.as_chunks::<STRIP>().0.iter().zip(x) {
+            for l in 0..STRIP {
+                total[l] = multiply_add::<FMA>(x, row[l], total[l]);
             }
         }
         *sums = total;

@@ -6,6 +6,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{ArEbmConfig, NetworkSize};
+use super::masked::Degrees;
 use super::model::ArEbm;
 use super::network::{ResidualNet, bias_of};
 use super::panels::{Panels, padded};
@@ -24,20 +25,30 @@ pub struct Engine {
 pub struct ProposalEngine {
     /// First layer, the part that belongs to the features, `[features, width]`.
     pub first: Panels,
-    /// Bias of the first layer at each stage: its own, plus the rows of the mask's observed entries.
+    /// Bias of the first layer at each stage: its own, plus the rows of the mask's observed entries. A masked conditioner has
+    /// one for all stages.
     pub stage_bias: Vec<Vec<f32>>,
     pub trunk: Trunk,
-    /// Last layer, the columns of the context.
-    pub context: Layer,
-    /// Last layer, the columns of the mixture.
-    pub mixture: Layer,
+    /// Last layer, for each stage of a masked conditioner, or one for all stages.
+    pub last: Vec<LastLayers>,
 }
 
-/// The energy network; its input is `[context, x_d]` in this order.
+/// The columns of a last layer.
+#[derive(Debug, Clone)]
+pub struct LastLayers {
+    /// Those of the context.
+    pub context: Layer,
+    /// Those of the base.
+    pub head: Layer,
+}
+
+/// The energy network.
 #[derive(Debug, Clone)]
 pub struct EnergyEngine {
-    /// First layer; its transpose only has the columns of the context.
+    /// First layer, the part that belongs to the context.
     pub first: Layer,
+    /// First layer, the part that belongs to `x_d`, padded.
+    pub of_x: Vec<f32>,
     pub trunk: Trunk,
     /// Last layer, padded.
     pub last: Vec<f32>,
@@ -52,11 +63,10 @@ pub struct EngineGradient {
     /// Gradient with respect to `stage_bias`.
     pub stage_bias: Vec<Vec<f32>>,
     pub proposal: Vec<[LayerGradient; 2]>,
-    /// Last layer of the proposal, the columns of the context.
-    pub context: LayerGradient,
-    /// Last layer of the proposal, the columns of the mixture.
-    pub mixture: LayerGradient,
+    /// Last layer of the proposal: the columns of the context and of the base.
+    pub last: Vec<[LayerGradient; 2]>,
     pub energy_first: LayerGradient,
+    pub energy_of_x: Vec<f32>,
     pub energy: Vec<[LayerGradient; 2]>,
     /// Last layer of the energy, padded, and its bias at the end.
     pub energy_last: Vec<f32>,
@@ -106,9 +116,13 @@ impl Engine {
             first: Panels::zeros(proposal.first.rows(), proposal.first.columns()),
             stage_bias: proposal.stage_bias.iter().map(|bias| vec![0.0; bias.len()]).collect(),
             proposal: zero_blocks(&proposal.trunk),
-            context: proposal.context.zero_gradient(),
-            mixture: proposal.mixture.zero_gradient(),
+            last: proposal
+                .last
+                .iter()
+                .map(|last| [last.context.zero_gradient(), last.head.zero_gradient()])
+                .collect(),
             energy_first: energy.first.zero_gradient(),
+            energy_of_x: vec![0.0; energy.of_x.len()],
             energy: zero_blocks(&energy.trunk),
             energy_last: vec![0.0; energy.last.len() + 1],
         }
@@ -120,43 +134,64 @@ impl ProposalEngine {
         let (width, features, context) = (config.proposal.width, config.features, config.context);
         let first = values(&net.first.weight);
         let mut total = values(bias_of(&net.first));
-        let mut stage_bias = Vec::with_capacity(features);
-        for stage in 0..features {
-            stage_bias.push(padded(&total));
-            for (bias, mask) in total.iter_mut().zip(&first[(features + stage) * width..][..width])
-            {
-                *bias += mask;
-            }
-        }
         let (last, last_bias) = (values(&net.last.weight), values(bias_of(&net.last)));
-        let outputs = last_bias.len();
-        let head = |from: usize, to: usize| {
-            Layer::new(
-                Panels::from_rows(&last[from..], outputs, width, to - from),
-                &last_bias[from..to],
-            )
+        let all = last_bias.len();
+        // The first columns from `from` on, of the first so many units.
+        let columns = |from: usize, number: usize, units: usize| {
+            let weight = Panels::from_rows(&last[from..], all, units, number);
+            Layer::new(weight, &last_bias[from..from + number])
+        };
+        let outputs = context + config.head_outputs();
+        let layers = |stage: usize, units: usize| LastLayers {
+            context: columns(stage * outputs, context, units),
+            head: columns(stage * outputs + context, outputs - context, units),
+        };
+        let mut stage_bias = Vec::with_capacity(features);
+        let last = match Degrees::new(config) {
+            Some(degrees) => {
+                stage_bias.push(padded(&total));
+                (0..features).map(|stage| layers(stage, degrees.units_before(stage))).collect()
+            }
+            None => {
+                for stage in 0..features {
+                    stage_bias.push(padded(&total));
+                    let mask = &first[(features + stage) * width..][..width];
+                    total.iter_mut().zip(mask).for_each(|(bias, mask)| *bias += mask);
+                }
+                vec![layers(0, width)]
+            }
         };
         Self {
             first: Panels::from_rows(&first, width, features, width),
             stage_bias,
             trunk: trunk(&config.proposal, net),
-            context: head(0, context),
-            mixture: head(context, outputs),
+            last,
         }
     }
+
+    /// The last layer of a stage.
+    pub fn last(&self, stage: usize) -> &LastLayers {
+        &self.last[at_stage(&self.last, stage)]
+    }
+}
+
+/// The index of what belongs to a stage, where there may be one for all of them.
+pub fn at_stage<T>(parts: &[T], stage: usize) -> usize {
+    if parts.len() == 1 { 0 } else { stage }
 }
 
 impl EnergyEngine {
     fn new(config: &ArEbmConfig, net: &ResidualNet) -> Self {
         let (width, context) = (config.energy.width, config.context);
-        // The module's input is [x_d, context]; ours is [context, x_d].
-        let mut first = values(&net.first.weight);
-        first.rotate_left(width);
-        let weight = Panels::from_rows(&first, width, context + 1, width);
-        let transposed = Panels::from_rows(&first, width, context, width).transposed();
-        let bias = padded(&values(bias_of(&net.first)));
+        // The module's input is [x_d, context].
+        let first = values(&net.first.weight);
+        let (of_x, of_context) = first.split_at(width);
         Self {
-            first: Layer { weight, transposed, bias },
+            first: Layer::new(
+                Panels::from_rows(of_context, width, context, width),
+                &values(bias_of(&net.first)),
+            ),
+            of_x: padded(of_x),
             trunk: trunk(&config.energy, net),
             last: padded(&values(&net.last.weight)),
             last_bias: values(bias_of(&net.last))[0],
@@ -183,31 +218,32 @@ impl EngineGradient {
     pub fn layers<'a>(&self, model: &'a ArEbm, with_energy: bool) -> Vec<LinearGradient<'a>> {
         let config = &model.shape;
         let (features, width) = (config.features, config.proposal.width);
-        // d/d bias = sum over the stages; d/d (row e of the mask) = sum over the stages after e.
         let mut weight = self.first.to_rows();
-        weight.resize(2 * features * width, 0.0);
         let mut bias = vec![0.0; width];
-        for stage in (0..features).rev() {
-            weight[(features + stage) * width..][..width].copy_from_slice(&bias);
-            for (sum, part) in bias.iter_mut().zip(&self.stage_bias[stage]) {
+        let degrees = Degrees::new(config);
+        if degrees.is_none() {
+            weight.resize(2 * features * width, 0.0);
+        }
+        // d/d bias = sum over the stages; d/d (row e of the mask) = sum over the stages after e.
+        for (stage, part) in self.stage_bias.iter().enumerate().rev() {
+            if degrees.is_none() {
+                weight[(features + stage) * width..][..width].copy_from_slice(&bias);
+            }
+            for (sum, part) in bias.iter_mut().zip(part) {
                 *sum += part;
             }
         }
         let mut layers = vec![LinearGradient { linear: &model.proposal.first, weight, bias }];
         layers.extend(block_layers(&model.proposal, &self.proposal));
-        let (context, mixture) = (self.context.weight.to_rows(), self.mixture.weight.to_rows());
-        let parts = (config.context, 3 * config.mixture_components);
-        let mut weight = Vec::with_capacity(context.len() + mixture.len());
-        for (context, mixture) in context.chunks_exact(parts.0).zip(mixture.chunks_exact(parts.1)) {
-            weight.extend_from_slice(context);
-            weight.extend_from_slice(mixture);
+        layers.push(self.last_layer(model));
+        if let Some(degrees) = degrees {
+            let (blocks, inner) = (layers.len() - 1, degrees.inner());
+            mask(&mut layers[0], &degrees.first());
+            layers[1..blocks].iter_mut().for_each(|layer| mask(layer, &inner));
         }
-        let bias = [&self.context.bias[..parts.0], &self.mixture.bias[..parts.1]].concat();
-        layers.push(LinearGradient { linear: &model.proposal.last, weight, bias });
         if with_energy {
             let width = config.energy.width;
-            let mut weight = self.energy_first.weight.to_rows();
-            weight.rotate_right(width);
+            let weight = [&self.energy_of_x[..width], &self.energy_first.weight.to_rows()].concat();
             let bias = self.energy_first.bias[..width].to_vec();
             layers.push(LinearGradient { linear: &model.energy.first, weight, bias });
             layers.extend(block_layers(&model.energy, &self.energy));
@@ -218,21 +254,43 @@ impl EngineGradient {
         layers
     }
 
+    /// The last layer of the proposal: stages side by side, with zeros for units that a stage does not see.
+    fn last_layer<'a>(&self, model: &'a ArEbm) -> LinearGradient<'a> {
+        let config = &model.shape;
+        let parts = [config.context, config.head_outputs()];
+        let stages = self.last.len();
+        let columns = stages * (parts[0] + parts[1]);
+        let mut weight = vec![0.0; config.proposal.width * columns];
+        let mut bias = Vec::with_capacity(columns);
+        for gradients in &self.last {
+            for (gradient, number) in gradients.iter().zip(parts) {
+                let from = bias.len();
+                for (row, values) in gradient.weight.to_rows().chunks_exact(number).enumerate() {
+                    weight[row * columns + from..][..number].copy_from_slice(values);
+                }
+                bias.extend_from_slice(&gradient.bias[..number]);
+            }
+        }
+        LinearGradient { linear: &model.proposal.last, weight, bias }
+    }
+
     fn parts(&self) -> Vec<&[f32]> {
-        let mut parts: Vec<&[f32]> = vec![self.first.data(), &self.energy_last];
+        let mut parts: Vec<&[f32]> = vec![self.first.data(), &self.energy_last, &self.energy_of_x];
         parts.extend(self.stage_bias.iter().map(Vec::as_slice));
-        let blocks = self.proposal.iter().chain(&self.energy).flatten();
-        for layer in blocks.chain([&self.context, &self.mixture, &self.energy_first]) {
+        let blocks = self.proposal.iter().chain(&self.energy).chain(&self.last).flatten();
+        for layer in blocks.chain([&self.energy_first]) {
             parts.extend([layer.weight.data(), &layer.bias]);
         }
         parts
     }
 
     fn parts_mut(&mut self) -> Vec<&mut [f32]> {
-        let mut parts: Vec<&mut [f32]> = vec![self.first.data_mut(), &mut self.energy_last];
+        let mut parts: Vec<&mut [f32]> =
+            vec![self.first.data_mut(), &mut self.energy_last, &mut self.energy_of_x];
         parts.extend(self.stage_bias.iter_mut().map(Vec::as_mut_slice));
-        let blocks = self.proposal.iter_mut().chain(&mut self.energy).flatten();
-        for layer in blocks.chain([&mut self.context, &mut self.mixture, &mut self.energy_first]) {
+        let blocks =
+            self.proposal.iter_mut().chain(&mut self.energy).chain(&mut self.last).flatten();
+        for layer in blocks.chain([&mut self.energy_first]) {
             parts.extend([layer.weight.data_mut(), &mut layer.bias]);
         }
         parts
@@ -257,7 +315,12 @@ fn trunk(size: &NetworkSize, net: &ResidualNet) -> Trunk {
     Trunk { activation: size.activation, blocks }
 }
 
-fn values<const D: usize>(param: &Param<Tensor<D>>) -> Vec<f32> {
+/// What a mask hides has no gradient.
+fn mask(layer: &mut LinearGradient, mask: &[f32]) {
+    layer.weight.iter_mut().zip(mask).for_each(|(gradient, seen)| *gradient *= seen);
+}
+
+pub(super) fn values<const D: usize>(param: &Param<Tensor<D>>) -> Vec<f32> {
     param.val().into_data().convert::<f32>().try_into_vec().expect("32-bit floats")
 }
 

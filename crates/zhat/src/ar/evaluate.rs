@@ -4,11 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
+use super::config::{EnergyForm, Normalisation};
 use super::defence::Defence;
 use super::engine::Engine;
-use super::forward::{Forward, Pass};
+use super::forward::{Conditioning, Forward, Pass};
 use super::model::ArEbm;
+use super::quadrature::Rule;
 use crate::error::{Error, Result};
+use crate::rng::Stream;
 use crate::watch::Watch;
 
 /// Rows that go through the networks together: 42 times the six rows of the inner loop, half a megabyte of activations.
@@ -21,8 +24,18 @@ pub struct Evaluator {
     pub(super) pool: rayon::ThreadPool,
     pub(super) watch: Arc<Watch>,
     /// Whether the proposal is the model, as where it alone was trained.
-    is_proposal: bool,
-    memory: Mutex<Vec<(Forward, Pass)>>,
+    pub(super) is_proposal: bool,
+    /// How finely the normalisers of local factors are integrated.
+    pub(super) rule: Rule,
+    memory: Mutex<Vec<Memory>>,
+}
+
+/// What a worker keeps.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pub forward: Forward,
+    pub conditioning: Conditioning,
+    pub pass: Pass,
 }
 
 /// Log-densities of rows.
@@ -42,6 +55,7 @@ impl Evaluator {
             pool: pool(threads)?,
             watch: Arc::default(),
             is_proposal: false,
+            rule: Rule::Fine,
             memory: Mutex::new(Vec::new()),
         })
     }
@@ -55,6 +69,23 @@ impl Evaluator {
     pub fn with_watch(mut self, watch: Arc<Watch>) -> Self {
         self.watch = watch;
         self
+    }
+
+    /// Normalisers of local factors by a coarser rule, for where many are wanted soon.
+    pub fn coarse(mut self) -> Self {
+        self.rule = Rule::Coarse;
+        self
+    }
+
+    /// Whether `log p~` is the log of a density: the proposal's, or that of a model of which every factor is normalised.
+    pub fn is_normalised(&self) -> bool {
+        self.is_proposal || self.engine.config.normalisation == Normalisation::Local
+    }
+
+    /// Whether draws of a factor are exact: it has a base, and a bound on what the model makes of it.
+    pub(super) fn draws_exactly(&self) -> bool {
+        let tilted = self.engine.config.energy_form == EnergyForm::Tilted;
+        self.is_proposal || self.is_normalised() && tilted
     }
 
     /// Number of threads.
@@ -87,15 +118,15 @@ impl Evaluator {
         let tiles: Vec<RowScores> = self.pool.install(|| {
             x.par_chunks(TILE * features)
                 .map(|x| {
-                    self.with_memory(|forward, pass| {
+                    self.with_memory(|memory| {
                         let rows = x.len() / features;
                         let mut scores =
                             RowScores { log_q: vec![0.0; rows], log_p_tilde: vec![0.0; rows] };
-                        forward.begin(x, features, 1, defence);
+                        memory.forward.begin(x, features, 1, true, defence);
                         for stage in 0..features {
-                            self.advance(forward, stage, &mut [], pass);
-                            add(&mut scores.log_q, &pass.log_draw);
-                            add(&mut scores.log_p_tilde, &pass.log_p);
+                            self.advance(memory, stage, &mut []);
+                            add(&mut scores.log_q, &memory.pass.log_draw);
+                            add(&mut scores.log_p_tilde, &memory.pass.log_p);
                         }
                         self.watch.advance(rows * features);
                         scores
@@ -114,30 +145,40 @@ impl Evaluator {
         if self.is_proposal { Defence::default() } else { Defence::EVALUATION }
     }
 
-    /// One stage: contexts, draws, `log q` and `log p~`.
-    pub(super) fn advance(
-        &self,
-        forward: &mut Forward,
-        stage: usize,
-        streams: &mut [crate::rng::Stream],
-        pass: &mut Pass,
-    ) {
-        forward.propose(&self.engine, stage, None, pass);
-        forward.draw(&self.engine, stage, streams, pass);
+    /// One stage: contexts, draws, `log q` and `log p~`, which is normalised where every factor is.
+    pub(super) fn advance(&self, memory: &mut Memory, stage: usize, streams: &mut [Stream]) {
+        let Memory { forward, conditioning, pass } = memory;
+        let engine = &self.engine;
+        forward.propose(engine, stage, None, conditioning, pass);
+        forward.draw(engine, stage, streams, conditioning, pass);
         if self.is_proposal {
             pass.log_p.clone_from(&pass.log_q);
         } else {
-            forward.weigh(&self.engine, None, pass);
+            forward.weigh(engine, stage, None, conditioning, pass);
+            if self.is_normalised() {
+                forward.normalise(engine, self.rule, conditioning, pass);
+            }
         }
         forward.forget_sharing();
     }
 
+    /// The next feature of every row drawn from a normalised factor itself, by rejection: no weight is left.
+    pub(super) fn draw_exactly(&self, memory: &mut Memory, stage: usize, rng: &mut Stream) {
+        let Memory { forward, conditioning, pass } = memory;
+        let engine = &self.engine;
+        forward.propose(engine, stage, None, conditioning, pass);
+        if !self.is_proposal {
+            forward.contexts(engine, stage, conditioning, pass);
+        }
+        forward.draw_by_rejection(engine, stage, !self.is_proposal, rng, conditioning, pass);
+        forward.forget_sharing();
+    }
+
     /// Lends the memory of a worker.
-    pub(super) fn with_memory<T>(&self, work: impl FnOnce(&mut Forward, &mut Pass) -> T) -> T {
-        let (mut forward, mut pass) =
-            self.memory.lock().expect("no panic").pop().unwrap_or_default();
-        let result = work(&mut forward, &mut pass);
-        self.memory.lock().expect("no panic").push((forward, pass));
+    pub(super) fn with_memory<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
+        let mut memory = self.memory.lock().expect("no panic").pop().unwrap_or_default();
+        let result = work(&mut memory);
+        self.memory.lock().expect("no panic").push(memory);
         result
     }
 }

@@ -1,35 +1,55 @@
 //! The forward pass of one stage: contexts and mixtures of the prefixes, draws, and factors of the model.
 
+use super::config::{ArEbmConfig, Conditioner, EnergyForm};
 use super::defence::Defence;
 use super::dropout::Masks;
 use super::elementwise;
-use super::engine::Engine;
-use super::mixture::{Mixture, total};
+use super::engine::{Engine, at_stage};
+use super::head::Head;
+use super::mixture::total;
 use super::panels::{Panels, STRIP, strip};
-use super::simd::{dispatch, softplus};
+use super::quadrature::Rule;
+use super::simd::{dispatch, softplus, tanh};
 use super::trunk::Tape;
 use crate::rng::Stream;
 
-/// What the forward pass of one stage computed; enough to go back.
+/// Nodes of normalisers that go through the energy network together.
+const NODES: usize = 480;
+/// Draws of the base that are tried at a time for each row.
+const TRIES: usize = 24;
+
+/// What the conditioner made of the prefixes; a masked one makes it of whole rows, for all stages at once.
 #[derive(Debug, Default)]
-pub struct Pass {
+pub struct Conditioning {
     /// The known features of every distinct prefix, `[prefixes, features]`.
     pub prefix: Panels,
     /// Prefix of every row; empty where every row has its own.
     pub sharing: Vec<usize>,
-    pub proposal_tape: Tape,
-    /// Raw outputs of the mixture of every prefix, `[prefixes, 3 m]`.
-    pub mixture_raw: Panels,
-    /// Prefixes whose mixture has a gradient.
-    pub mixture_rows: Vec<usize>,
-    /// Input of the energy network, `[rows, context + 1]`.
-    pub energy_input: Panels,
+    pub tape: Tape,
+}
+
+impl Conditioning {
+    /// The prefix of a row.
+    pub fn prefix_of(&self, row: usize) -> usize {
+        self.sharing.get(row).copied().unwrap_or(row)
+    }
+}
+
+/// What the forward pass of one stage computed; enough to go back.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// Raw outputs of the base of every prefix.
+    pub head_raw: Panels,
+    /// Prefixes whose base has a gradient.
+    pub head_rows: Vec<usize>,
+    /// Context of every prefix.
+    pub context: Panels,
     pub energy_tape: Tape,
     /// Output `o` of the energy network for every row.
     pub energy_output: Vec<f32>,
     /// The new feature of every row.
     pub x: Vec<f32>,
-    /// `log q(x_d | x_<d)` of every row.
+    /// `log q(x_d | x_<d)` of every row. Where only `log p~ - log q` counts, that of a draw is left out of both.
     pub log_q: Vec<f32>,
     /// The same with the defensive part: the log-density that the new feature was drawn from.
     pub log_draw: Vec<f32>,
@@ -54,6 +74,8 @@ pub struct Forward {
     candidates: usize,
     /// Whether candidate 0 of every observation is given and only the others are drawn.
     retained: bool,
+    /// Whether all prefixes are those of candidate 0, which is complete from the start.
+    complete: bool,
     /// Whether activations are kept for a backward pass.
     pub recording: bool,
     /// Whether rows with the same prefix share their dropout mask.
@@ -65,7 +87,7 @@ pub struct Forward {
     /// First row of the same observation with the same prefix, as far as resampling tells.
     pub representative: Vec<usize>,
     h: Panels,
-    context: Panels,
+    of_context: Panels,
     dots: Vec<f32>,
 }
 
@@ -74,8 +96,17 @@ impl Forward {
     ///
     /// # Shapes
     /// - `x`: `[n, features]`, row-major
-    pub fn begin(&mut self, x: &[f32], features: usize, candidates: usize, defence: Defence) {
+    /// - `local`: whether the candidates of every stage are those of the observation's own prefix
+    pub fn begin(
+        &mut self,
+        x: &[f32],
+        features: usize,
+        candidates: usize,
+        local: bool,
+        defence: Defence,
+    ) {
         (self.features, self.candidates, self.retained) = (features, candidates, true);
+        self.complete = candidates == 1 || local;
         self.defence = defence;
         self.rows.clear();
         for x in x.chunks_exact(features) {
@@ -89,6 +120,7 @@ impl Forward {
     /// Starts with rows of which nothing is known.
     pub fn begin_free(&mut self, rows: usize, features: usize, defence: Defence) {
         (self.features, self.candidates, self.retained) = (features, rows, false);
+        self.complete = false;
         self.defence = defence;
         self.rows.clear();
         self.rows.resize(rows * features, 0.0);
@@ -114,75 +146,115 @@ impl Forward {
         self.rows.len() / self.features
     }
 
-    /// Runs the proposal network on the prefixes of length `stage`, once for those that are shared.
+    /// Runs the proposal network on the prefixes of length `stage`, once for those that are shared, and for all stages at once
+    /// where the network is masked and the prefixes are known from the start.
     ///
     /// With dropout every row has its own mask and so its own context, unless masks are shared too.
     pub fn propose(
         &mut self,
         engine: &Engine,
         stage: usize,
-        mut masks: Option<&mut Masks>,
+        masks: Option<&mut Masks>,
+        conditioning: &mut Conditioning,
         pass: &mut Pass,
     ) {
-        let (rows, features) = (self.num_rows(), self.features);
-        let proposal = &engine.proposal;
+        if !self.is_one_pass(&engine.config) {
+            self.condition(engine, stage, stage, masks, conditioning);
+        } else if stage == 0 {
+            self.condition(engine, 0, self.features - 1, masks, conditioning);
+        }
+        engine.proposal.last(stage).head.forward(conditioning.tape.output(), &mut pass.head_raw);
+    }
+
+    /// Whether one pass of the conditioner serves all stages.
+    pub fn is_one_pass(&self, config: &ArEbmConfig) -> bool {
+        self.complete && config.conditioner == Conditioner::Masked
+    }
+
+    /// Runs the trunk of the proposal network on the first `known` features.
+    fn condition(
+        &mut self,
+        engine: &Engine,
+        stage: usize,
+        known: usize,
+        mut masks: Option<&mut Masks>,
+        conditioning: &mut Conditioning,
+    ) {
+        let (rows, features, proposal) = (self.num_rows(), self.features, &engine.proposal);
+        let Conditioning { prefix: prefixes_known, sharing, tape } = conditioning;
         let mut distinct: Vec<usize> = Vec::new();
-        pass.sharing.clear();
+        sharing.clear();
         match &mut masks {
-            // The empty prefix is the same for all observations.
-            None if stage == 0 => {
-                distinct.push(0);
-                pass.sharing.resize(rows, 0);
+            masks if self.is_one_pass(&engine.config) => {
+                distinct.extend((0..rows).step_by(self.candidates));
+                if self.candidates > 1 {
+                    sharing.extend((0..rows).map(|row| row / self.candidates));
+                }
+                if let Some(masks) = masks {
+                    masks.set_rows(distinct.iter().map(|_| 1));
+                }
             }
-            None => find_sharing(&self.representative, &mut distinct, &mut pass.sharing),
+            // The empty prefix is the same for all observations.
+            None if known == 0 => {
+                distinct.push(0);
+                sharing.resize(rows, 0);
+            }
+            None => find_sharing(&self.representative, &mut distinct, sharing),
             Some(masks) if self.share_masks => {
-                find_sharing(&self.representative, &mut distinct, &mut pass.sharing);
+                find_sharing(&self.representative, &mut distinct, sharing);
                 masks.set_rows(rows_of(&distinct, self.candidates, rows));
             }
             Some(_) => (),
         }
-        let prefixes = if pass.sharing.is_empty() { rows } else { distinct.len() };
-        pass.prefix.reshape(if stage == 0 { 1 } else { prefixes }, stage.max(1));
-        for prefix in 0..if stage == 0 { 0 } else { prefixes } {
+        let prefixes = if sharing.is_empty() { rows } else { distinct.len() };
+        prefixes_known.reshape(if known == 0 { 1 } else { prefixes }, known.max(1));
+        for prefix in 0..if known == 0 { 0 } else { prefixes } {
             let row = distinct.get(prefix).copied().unwrap_or(prefix);
-            for (column, &value) in self.rows[row * features..][..stage].iter().enumerate() {
-                pass.prefix.set(prefix, column, value);
+            for (column, &value) in self.rows[row * features..][..known].iter().enumerate() {
+                prefixes_known.set(prefix, column, value);
             }
         }
-        // At stage 0 all rows have the empty prefix; the trunk repeats the one row where dropout makes them differ.
-        self.h.reshape(pass.prefix.rows(), engine.config.proposal.width);
-        let bias = Some(&proposal.stage_bias[stage][..]);
-        self.h.set_product(&pass.prefix, &proposal.first, stage, bias);
+        // Without known features all rows are the same; the trunk repeats the one row where dropout makes them differ.
+        self.h.reshape(prefixes_known.rows(), engine.config.proposal.width);
+        let bias = &proposal.stage_bias[at_stage(&proposal.stage_bias, stage)][..];
+        self.h.set_product(prefixes_known, &proposal.first, known, Some(bias));
         match self.recording {
-            true => proposal.trunk.forward(&mut self.h, prefixes, masks, &mut pass.proposal_tape),
-            false => proposal.trunk.evaluate(&mut self.h, &mut pass.proposal_tape),
+            true => proposal.trunk.forward(&mut self.h, prefixes, masks, tape),
+            false => proposal.trunk.evaluate(&mut self.h, prefixes, tape),
         }
-        let output = pass.proposal_tape.output();
-        proposal.mixture.forward(output, &mut pass.mixture_raw);
     }
 
-    /// Draws the new feature of every candidate but the data point, and evaluates `log q` of all.
-    pub fn draw(&mut self, engine: &Engine, stage: usize, streams: &mut [Stream], pass: &mut Pass) {
-        let config = &engine.config;
-        let mut mixture = Mixture::new(config.mixture_components, config.minimum_scale as f32);
-        let mut raw = vec![0.0; pass.mixture_raw.num_panels() * STRIP];
+    /// Draws the new feature of every candidate but the data point, and evaluates `log q`.
+    pub fn draw(
+        &mut self,
+        engine: &Engine,
+        stage: usize,
+        streams: &mut [Stream],
+        conditioning: &Conditioning,
+        pass: &mut Pass,
+    ) {
+        let mut head = Head::new(&engine.config);
+        let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
         let mut current = None;
+        // Of a tilt's draws only the tilt counts: log p~ - log q is the tilt.
+        let all = engine.config.energy_form == EnergyForm::Free || !self.defence.is_none();
         pass.x.clear();
         pass.log_q.clear();
         pass.log_draw.clear();
         for row in 0..self.num_rows() {
-            let prefix = pass.sharing.get(row).copied().unwrap_or(row);
+            let prefix = conditioning.prefix_of(row);
             if current != Some(prefix) {
-                pass.mixture_raw.read_row(prefix, &mut raw);
-                mixture.set(&raw);
+                pass.head_raw.read_row(prefix, &mut raw);
+                head.set(&raw, None);
                 current = Some(prefix);
             }
             let x = &mut self.rows[row * self.features + stage];
-            if !(self.retained && row.is_multiple_of(self.candidates)) {
+            let is_drawn = !(self.retained && row.is_multiple_of(self.candidates));
+            if is_drawn {
                 let rng = &mut streams[row / self.candidates];
-                *x = self.defence.draw(rng).unwrap_or_else(|| mixture.sample(rng));
+                *x = self.defence.draw(rng).unwrap_or_else(|| head.sample(rng));
             }
-            let log_q = mixture.log_density(*x);
+            let log_q = if is_drawn && !all { 0.0 } else { head.log_density(*x) };
             pass.x.push(*x);
             pass.log_q.push(log_q);
             pass.log_draw.push(self.defence.log_density(log_q, *x));
@@ -190,41 +262,176 @@ impl Forward {
     }
 
     /// Runs the energy network: `log p~(x_d | x_<d)` of every row.
-    pub fn weigh(&mut self, engine: &Engine, mut masks: Option<&mut Masks>, pass: &mut Pass) {
-        let (rows, energy, context) = (self.num_rows(), &engine.energy, engine.config.context);
+    pub fn weigh(
+        &mut self,
+        engine: &Engine,
+        stage: usize,
+        mut masks: Option<&mut Masks>,
+        conditioning: &Conditioning,
+        pass: &mut Pass,
+    ) {
+        let rows = self.num_rows();
         if let Some(masks) = &mut masks {
             masks.set_rows((0..rows / self.candidates).map(|_| self.candidates));
         }
-        self.contexts(engine, pass);
-        for row in 0..rows {
-            pass.energy_input.set(row, context, pass.x[row]);
+        self.contexts(engine, stage, conditioning, pass);
+        let Pass { x, energy_tape, energy_output, .. } = pass;
+        self.energies(engine, x, &conditioning.sharing, masks, energy_tape, energy_output);
+        pass.log_p.resize(rows, 0.0);
+        factors(engine, &pass.energy_output, &mut pass.log_p);
+        if engine.config.energy_form == EnergyForm::Tilted {
+            pass.log_p.iter_mut().zip(&pass.log_q).for_each(|(log_p, log_q)| *log_p += log_q);
         }
-        energy.first.forward(&pass.energy_input, &mut self.h);
+    }
+
+    /// What the energy's first layer makes of the context of every prefix.
+    pub fn contexts(
+        &mut self,
+        engine: &Engine,
+        stage: usize,
+        conditioning: &Conditioning,
+        pass: &mut Pass,
+    ) {
+        engine.proposal.last(stage).context.forward(conditioning.tape.output(), &mut pass.context);
+        engine.energy.first.forward(&pass.context, &mut self.of_context);
+    }
+
+    /// The outputs of the energy network at values of the next feature, each with the context of its prefix.
+    pub fn energies(
+        &mut self,
+        engine: &Engine,
+        x: &[f32],
+        sharing: &[usize],
+        masks: Option<&mut Masks>,
+        tape: &mut Tape,
+        outputs: &mut Vec<f32>,
+    ) {
+        let (rows, energy) = (x.len(), &engine.energy);
+        self.h.reshape(rows, engine.config.energy.width);
+        for panel in 0..self.h.num_panels() {
+            let (context, of_x) = (self.of_context.panel(panel), strip(&energy.of_x, panel));
+            elementwise::add_scaled(context, sharing, x, of_x, self.h.panel_mut(panel));
+        }
         match self.recording {
-            true => energy.trunk.forward(&mut self.h, rows, masks, &mut pass.energy_tape),
-            false => energy.trunk.evaluate(&mut self.h, &mut pass.energy_tape),
+            true => energy.trunk.forward(&mut self.h, rows, masks, tape),
+            false => energy.trunk.evaluate(&mut self.h, rows, tape),
         }
-        let output = pass.energy_tape.output();
+        let output = tape.output();
         self.dots.clear();
         self.dots.resize(rows * STRIP, 0.0);
         for panel in 0..output.num_panels() {
             elementwise::add_dot(output.panel(panel), strip(&energy.last, panel), &mut self.dots);
         }
-        pass.energy_output.resize(rows, 0.0);
-        pass.log_p.resize(rows, 0.0);
-        log_factors(&self.dots, energy.last_bias, &mut pass.energy_output, &mut pass.log_p);
+        outputs.resize(rows, 0.0);
+        let dots = self.dots.as_chunks::<STRIP>().0;
+        for (output, dots) in outputs.iter_mut().zip(dots) {
+            *output = total(dots) + energy.last_bias;
+        }
     }
 
-    /// The context of every row, as the first columns of the energy network's input.
-    fn contexts(&mut self, engine: &Engine, pass: &mut Pass) {
-        let (layer, output) = (&engine.proposal.context, pass.proposal_tape.output());
-        let context =
-            if pass.sharing.is_empty() { &mut pass.energy_input } else { &mut self.context };
-        context.reshape(output.rows(), engine.config.context + 1);
-        context.set_product(output, &layer.weight, layer.weight.rows(), Some(&layer.bias));
-        if !pass.sharing.is_empty() {
-            pass.energy_input.gather(&self.context, &pass.sharing);
+    /// Turns `log p~(x_d | x_<d)` of every row into the log of a density: less the `log Z_d` of its prefix.
+    pub fn normalise(
+        &mut self,
+        engine: &Engine,
+        rule: Rule,
+        conditioning: &Conditioning,
+        pass: &mut Pass,
+    ) {
+        let mut head = Head::new(&engine.config);
+        let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
+        let (mut nodes, mut x, mut prefixes) = (Vec::new(), Vec::new(), Vec::new());
+        let number = pass.head_raw.rows();
+        let mut log_z = vec![0.0; number];
+        let mut log_w: Vec<f32> = Vec::new();
+        for prefix in 0..number {
+            pass.head_raw.read_row(prefix, &mut raw);
+            head.set(&raw, None);
+            nodes.clear();
+            head.nodes(rule, &mut nodes);
+            for &[at, weight] in &nodes {
+                let density = match engine.config.energy_form {
+                    EnergyForm::Free => head.log_density(at),
+                    EnergyForm::Tilted => 0.0,
+                };
+                x.push(at);
+                prefixes.push(prefix);
+                log_w.push(weight.max(f32::MIN_POSITIVE).ln() - density);
+            }
+            if x.len() < NODES && prefix + 1 < number {
+                continue;
+            }
+            let Pass { energy_tape, energy_output, .. } = &mut *pass;
+            self.energies(engine, &x, &prefixes, None, energy_tape, energy_output);
+            let mut values = vec![0.0; x.len()];
+            factors(engine, energy_output, &mut values);
+            values.iter_mut().zip(&log_w).for_each(|(value, log_w)| *value += log_w);
+            let mut from = 0;
+            for of_prefix in prefixes.chunk_by(|a, b| a == b) {
+                let values = &values[from..from + of_prefix.len()];
+                from += of_prefix.len();
+                let largest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let sum: f32 = values.iter().map(|value| (value - largest).exp()).sum();
+                log_z[of_prefix[0]] = largest + sum.ln();
+            }
+            (x.clear(), prefixes.clear(), log_w.clear());
         }
+        for (row, log_p) in pass.log_p.iter_mut().enumerate() {
+            *log_p -= log_z[conditioning.prefix_of(row)];
+        }
+    }
+
+    /// Draws the next feature of every row from a tilted base, or from the base alone, by rejection.
+    ///
+    /// The tilt is at most `c`, so a draw of the base is kept with probability `exp(tilt - c)`.
+    pub fn draw_by_rejection(
+        &mut self,
+        engine: &Engine,
+        stage: usize,
+        tilted: bool,
+        rng: &mut Stream,
+        conditioning: &Conditioning,
+        pass: &mut Pass,
+    ) {
+        let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
+        let heads: Vec<Head> = (0..pass.head_raw.rows())
+            .map(|prefix| {
+                pass.head_raw.read_row(prefix, &mut raw);
+                let mut head = Head::new(&engine.config);
+                head.set(&raw, None);
+                head
+            })
+            .collect();
+        let rows = self.num_rows();
+        let mut waiting: Vec<usize> = (0..rows).collect();
+        let bound = engine.config.tilt_bound as f32;
+        while !waiting.is_empty() {
+            // Many at a time, so that the network has work; the first that is kept is taken.
+            let tries = if tilted { TRIES } else { 1 };
+            let (mut x, mut prefixes) = (Vec::new(), Vec::new());
+            for &row in &waiting {
+                let prefix = conditioning.prefix_of(row);
+                x.extend((0..tries).map(|_| heads[prefix].sample(rng)));
+                prefixes.extend((0..tries).map(|_| prefix));
+            }
+            let mut tilts_of = vec![bound; x.len()];
+            if tilted {
+                let Pass { energy_tape, energy_output, .. } = &mut *pass;
+                self.energies(engine, &x, &prefixes, None, energy_tape, energy_output);
+                factors(engine, energy_output, &mut tilts_of);
+            }
+            let mut left = Vec::new();
+            for (at, &row) in waiting.iter().enumerate() {
+                let kept = (at * tries..(at + 1) * tries)
+                    .find(|&try_| rng.uniform() < f64::from(tilts_of[try_] - bound).exp());
+                match kept {
+                    Some(kept) => self.rows[row * self.features + stage] = x[kept],
+                    None => left.push(row),
+                }
+            }
+            waiting = left;
+        }
+        pass.x.clear();
+        pass.x.extend(self.rows.iter().skip(stage).step_by(self.features));
     }
 
     /// Rows of observation `n` take over the first `known` features of their ancestors.
@@ -277,14 +484,26 @@ pub(super) fn rows_of(distinct: &[usize], candidates: usize, rows: usize) -> Vec
     number
 }
 
+/// What the outputs of the energy network mean: `log p~` itself, or the tilt.
+fn factors(engine: &Engine, outputs: &[f32], values: &mut [f32]) {
+    match engine.config.energy_form {
+        EnergyForm::Free => free_factors(outputs, values),
+        EnergyForm::Tilted => tilts(engine.config.tilt_bound as f32, outputs, values),
+    }
+}
+
 dispatch! {
-    /// `o = sum of the partial sums + bias` and `log p~ = -softplus(o)`.
-    pub fn log_factors<const FMA: bool>(
-        dots: &[f32], bias: f32, outputs: &mut [f32], log_p: &mut [f32],
-    ) {
-        for ((output, log_p), dots) in outputs.iter_mut().zip(log_p).zip(dots.as_chunks::<STRIP>().0) {
-            *output = total(dots) + bias;
+    /// `log p~ = -softplus(o)`.
+    pub fn free_factors<const FMA: bool>(outputs: &[f32], log_p: &mut [f32]) {
+        for (log_p, output) in log_p.iter_mut().zip(outputs) {
             *log_p = -softplus::<FMA>(*output);
+        }
+    }
+
+    /// `c tanh(o / c)`.
+    pub fn tilts<const FMA: bool>(bound: f32, outputs: &[f32], tilts: &mut [f32]) {
+        for (tilt, output) in tilts.iter_mut().zip(outputs) {
+            *tilt = bound * tanh::<FMA>(*output / bound);
         }
     }
 }

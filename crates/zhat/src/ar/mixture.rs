@@ -52,6 +52,29 @@ impl Mixture {
         prepare(self);
     }
 
+    /// Takes in a mixture that is known, and not a network's.
+    pub fn set_known(&mut self, log_weights: &[f32], means: &[f32], scales: &[f32]) {
+        let m = self.components;
+        self.logits.as_flattened_mut()[..m].copy_from_slice(log_weights);
+        self.means.as_flattened_mut()[..m].copy_from_slice(means);
+        prepare(self);
+        // Padding has a scale of one and no weight.
+        self.scales.as_flattened_mut().fill(1.0);
+        self.scales.as_flattened_mut()[..m].copy_from_slice(scales);
+        let heights = self.heights.as_flattened_mut().iter_mut();
+        let known = self.weights.as_flattened().iter().zip(self.scales.as_flattened());
+        for (height, (weight, scale)) in heights.zip(known).take(m) {
+            *height = weight.max(f32::MIN_POSITIVE).ln() - scale.ln();
+        }
+    }
+
+    /// Weight, mean and scale of every component.
+    pub fn components(&self) -> impl Iterator<Item = [f32; 3]> {
+        let parts = self.means.as_flattened().iter().zip(self.scales.as_flattened());
+        let parts = self.weights.as_flattened().iter().zip(parts).take(self.components);
+        parts.map(|(&weight, (&mean, &scale))| [weight, mean, scale])
+    }
+
     /// `log q(x)`.
     pub fn log_density(&self, x: f32) -> f32 {
         let mut value = 0.0;

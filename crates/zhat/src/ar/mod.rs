@@ -11,20 +11,26 @@ mod elementwise;
 mod engine;
 mod evaluate;
 mod forward;
+mod head;
+mod masked;
 mod mixture;
 mod model;
 mod network;
 mod panels;
 mod products;
+mod quadrature;
 mod sample;
 pub(crate) mod simd;
 mod smc;
+mod spline;
 mod step;
 mod tile;
 mod trunk;
 mod workload;
 
-pub use config::{Activation, ArEbmConfig, NetworkSize};
+pub use config::{
+    Activation, ArEbmConfig, Conditioner, EnergyForm, HeadForm, NetworkSize, Normalisation,
+};
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
 pub use device::DeviceStep;
 pub use evaluate::{Evaluator, RowScores};

@@ -1,13 +1,16 @@
 //! The autoregressive EBM and its proposal, which share a context vector, in plain Burn operations.
 
 use burn::module::Module;
-use burn::tensor::Tensor;
-use burn::tensor::activation::{log_softmax, softplus};
+use burn::tensor::activation::{log_softmax, softmax, softplus};
+use burn::tensor::{Tensor, TensorData};
 
-use super::config::ArEbmConfig;
+use super::config::{ArEbmConfig, EnergyForm, Normalisation};
 use super::dropout::Masks;
-use super::mixture::Mixture;
+use super::head::Head;
+use super::masked::Degrees;
 use super::network::{ResidualNet, bias_of};
+use super::quadrature::Rule;
+use super::spline;
 use crate::host::Place;
 use crate::model::{SequentialModel, UnnormalisedModel, log_sum_exp};
 use crate::proposal::SequentialProposal;
@@ -15,8 +18,9 @@ use crate::rng::Stream;
 
 /// `p~(x) = prod_d p~(x_d | x_<d)` and `q(x) = prod_d q(x_d | x_<d)`.
 ///
-/// The proposal network sees `[x with features >= d set to 0, mask of the observed ones]` and gives a context vector and
-/// the mixture `q(. | x_<d)`; the energy network sees `[x_d, context]`.
+/// The proposal network sees the features before `d` and gives a context vector and the base `q(. | x_<d)`; the energy network sees
+/// `[x_d, context]`. Four choices make the family ([`ArEbmConfig`]): how the network sees them, how the energy makes `p~`, what is
+/// normalised, and what the base is.
 #[derive(Module, Debug)]
 pub struct ArEbm {
     /// The proposal network.
@@ -33,13 +37,21 @@ pub struct ArEbm {
 pub struct Outlook {
     /// Context for the energy network, `[n, context]`.
     pub context: Tensor<2>,
-    /// Logits, means and raw scales of the mixture, `[n, 3 m]`.
-    pub mixture: Tensor<2>,
+    /// Raw outputs of the base.
+    pub head: Tensor<2>,
     /// What the last layer makes both from, `[n, width]`.
     pub features: Tensor<2>,
 }
 
 impl ArEbm {
+    /// With zeros for all weights that a masked conditioner may not have, for parameters that come from elsewhere.
+    pub fn masked(mut self) -> Self {
+        if let Some(degrees) = Degrees::new(&self.shape) {
+            self.proposal.mask(&degrees);
+        }
+        self
+    }
+
     /// Runs the proposal network on rows whose first `stage` features are known.
     ///
     /// The features and mask entries that are zero are left out of the first product, which is exact.
@@ -52,25 +64,60 @@ impl ArEbm {
         stage: usize,
         masks: Option<&mut Masks>,
     ) -> Outlook {
+        let features = self.condition(prefix, stage, masks);
+        self.outlook_of(features, stage)
+    }
+
+    /// What the trunk of the proposal network makes of the first `known` features.
+    pub(super) fn condition(
+        &self,
+        prefix: Tensor<2>,
+        known: usize,
+        masks: Option<&mut Masks>,
+    ) -> Tensor<2> {
         let (config, rows) = (&self.shape, prefix.dims()[0]);
         let width = config.proposal.width;
+        let degrees = Degrees::new(config);
         let weight = self.proposal.first.weight.val();
         let bias = bias_of(&self.proposal.first).val().reshape([1, width]);
-        let h = if stage == 0 {
-            bias.expand([rows, width])
-        } else {
-            let observed = config.features..config.features + stage;
-            let bias = bias + weight.clone().slice([observed, 0..width]).sum_dim(0);
-            prefix.matmul(weight.slice([0..stage, 0..width])) + bias
+        let h = match &degrees {
+            _ if known == 0 => bias.expand([rows, width]),
+            None => {
+                let observed = config.features..config.features + known;
+                let bias = bias + weight.clone().slice([observed, 0..width]).sum_dim(0);
+                prefix.matmul(weight.slice([0..known, 0..width])) + bias
+            }
+            Some(degrees) => {
+                let weight = masked(weight, degrees.first()).slice([0..known, 0..width]);
+                prefix.matmul(weight) + bias
+            }
         };
-        let features = self.proposal.trunk(h, config.proposal.activation, masks);
-        let output = self.proposal.last.forward(features.clone());
-        let columns = config.context..config.context + 3 * config.mixture_components;
+        self.proposal.trunk(h, config.proposal.activation, masks, degrees.as_ref())
+    }
+
+    /// What the last layer of the proposal network says about a feature.
+    pub(super) fn outlook_of(&self, features: Tensor<2>, stage: usize) -> Outlook {
+        let (weight, bias) = self.last_layer(stage);
+        let output = features.clone().matmul(weight) + bias;
+        let (context, outputs) = (self.shape.context, output.dims()[1]);
         Outlook {
-            context: output.clone().slice([0..rows, 0..config.context]),
-            mixture: output.slice([0..rows, columns]),
+            context: output.clone().narrow(1, 0, context),
+            head: output.narrow(1, context, outputs - context),
             features,
         }
+    }
+
+    /// Weight and bias of the last layer for a stage.
+    pub(super) fn last_layer(&self, stage: usize) -> (Tensor<2>, Tensor<2>) {
+        let (mut weight, bias) =
+            (self.proposal.last.weight.val(), bias_of(&self.proposal.last).val());
+        let outputs = self.shape.context + self.shape.head_outputs();
+        let mut first = 0;
+        if let Some(degrees) = Degrees::new(&self.shape) {
+            weight = masked(weight, degrees.last());
+            first = stage * outputs;
+        }
+        (weight.narrow(1, first, outputs), bias.narrow(0, first, outputs).unsqueeze())
     }
 
     /// What is known of the next feature of rows of which the columns before `stage` are known.
@@ -78,19 +125,59 @@ impl ArEbm {
         self.propose(x.clone().narrow(1, 0, stage.max(1)), stage, None)
     }
 
-    /// `log p~(x_d | x_<d) = -softplus(o)` of the energy network's output `o`.
+    /// `log p~(x_d | x_<d)` of the energy network's output: free, or a tilt of `log q`, which is a constant for it.
     ///
     /// # Shapes
-    /// - `x`: `[n, 1]`, `context`: `[n, context]`
+    /// - `x`, `log_q`: `[n, 1]`, `context`: `[n, context]`
     /// - output: `[n, 1]`
     pub(super) fn log_factor_given(
         &self,
         x: Tensor<2>,
         context: Tensor<2>,
+        log_q: Tensor<2>,
         masks: Option<&mut Masks>,
     ) -> Tensor<2> {
         let input = Tensor::cat(vec![x, context], 1);
-        -softplus(self.energy.forward(input, self.shape.energy.activation, masks), 1.0)
+        let output = self.energy.forward(input, self.shape.energy.activation, masks);
+        match self.shape.energy_form {
+            EnergyForm::Free => -softplus(output, 1.0),
+            EnergyForm::Tilted => {
+                let bound = self.shape.tilt_bound;
+                log_q.detach() + (output / bound).tanh() * bound
+            }
+        }
+    }
+
+    /// `log Z_d(x_<d)` of every row: the integral of the factor over its feature, by the nodes of the base.
+    fn log_normaliser(&self, outlook: &Outlook) -> Tensor<2> {
+        let mut rows: Vec<Vec<[f32; 2]>> = Vec::new();
+        outlook.each_head(&self.shape, |_, head| {
+            let mut nodes = Vec::new();
+            head.nodes(Rule::Fine, &mut nodes);
+            rows.push(nodes);
+        });
+        let (number, most) = (rows.len(), rows.iter().map(Vec::len).max().unwrap_or(1));
+        // Rows with fewer nodes have more of no weight.
+        rows.iter_mut().for_each(|nodes| nodes.resize(most, [0.0, 0.0]));
+        let place = Place::of(&outlook.context);
+        let part = |index: usize| -> Vec<f64> {
+            rows.iter().flatten().map(|node| f64::from(node[index])).collect()
+        };
+        let repeated = |values: &Tensor<2>| {
+            let width = values.dims()[1];
+            values.clone().unsqueeze_dim::<3>(1).repeat_dim(1, most).reshape([number * most, width])
+        };
+        let x: Tensor<2> = place.tensor(part(0), [number * most, 1]);
+        let repeated = Outlook {
+            context: repeated(&outlook.context),
+            head: repeated(&outlook.head),
+            features: repeated(&outlook.features),
+        };
+        let log_q = repeated.log_density(&self.shape, x.clone());
+        let log_w =
+            self.log_factor_given(x, repeated.context, log_q.clone(), None) - log_q.detach();
+        let weights: Tensor<2> = place.tensor(part(1), [number, most]);
+        log_sum_exp(log_w.reshape([number, most]) + (weights + f64::from(f32::MIN_POSITIVE)).log())
     }
 }
 
@@ -101,25 +188,91 @@ impl Outlook {
     /// - `x`: `[n, 1]`
     /// - output: `[n, 1]`
     pub fn log_density(&self, config: &ArEbmConfig, x: Tensor<2>) -> Tensor<2> {
-        let m = config.mixture_components;
-        let part =
-            |index: usize| self.mixture.clone().slice([0..x.dims()[0], index * m..(index + 1) * m]);
-        let scales = softplus(part(2), 1.0) + config.minimum_scale;
-        let z = (x.clone() - part(1)) / scales.clone();
-        let terms = log_softmax(part(0), 1) - z.square() * 0.5 - scales.log();
-        log_sum_exp(terms) - 0.5 * (2.0 * std::f64::consts::PI).ln()
+        let [mixture, spline, shares] = config.head_parts();
+        let mut parts = Vec::new();
+        if mixture > 0 {
+            parts.push(log_mixture(self.head.clone().narrow(1, 0, mixture), config, x.clone()));
+        }
+        if spline > 0 {
+            let raw = self.head.clone().narrow(1, mixture, spline);
+            parts.push(log_spline(raw, config.spline_bins, x));
+        }
+        if shares == 0 {
+            return parts.pop().expect("one part");
+        }
+        let logits = self.head.clone().narrow(1, mixture + spline, shares);
+        log_sum_exp(log_softmax(logits, 1) + Tensor::cat(parts, 1))
     }
 
-    /// Hands over the mixture of every row in order, to be drawn from.
-    pub(super) fn each_mixture(&self, shape: &ArEbmConfig, mut each: impl FnMut(usize, &Mixture)) {
-        let raw = self.mixture.to_data().convert::<f32>();
+    /// Hands over the base of every row in order, to be drawn from.
+    pub(super) fn each_head(&self, shape: &ArEbmConfig, mut each: impl FnMut(usize, &Head)) {
+        let raw = self.head.to_data().convert::<f32>();
         let raw: Vec<f32> = raw.try_into_vec().expect("32-bit floats");
-        let mut mixture = Mixture::new(shape.mixture_components, shape.minimum_scale as f32);
-        for (row, raw) in raw.chunks_exact(3 * shape.mixture_components).enumerate() {
-            mixture.set(raw);
-            each(row, &mixture);
+        let mut head = Head::new(shape);
+        for (row, raw) in raw.chunks_exact(shape.head_outputs()).enumerate() {
+            head.set(raw, None);
+            each(row, &head);
         }
     }
+}
+
+fn log_mixture(raw: Tensor<2>, config: &ArEbmConfig, x: Tensor<2>) -> Tensor<2> {
+    let m = config.mixture_components;
+    let part = |index: usize| raw.clone().narrow(1, index * m, m);
+    let scales = softplus(part(2), 1.0) + config.minimum_scale;
+    let z = (x - part(1)) / scales.clone();
+    let terms = log_softmax(part(0), 1) - z.square() * 0.5 - scales.log();
+    log_sum_exp(terms) - 0.5 * (2.0 * std::f64::consts::PI).ln()
+}
+
+/// [`Spline`](super::spline::Spline) in Burn's operations: the bin of every row is picked by a mask.
+fn log_spline(raw: Tensor<2>, bins: usize, x: Tensor<2>) -> Tensor<2> {
+    let (range, smallest) = (f64::from(spline::RANGE), f64::from(spline::SMALLEST));
+    let (rows, place) = (x.dims()[0], Place::of(&x));
+    let sizes = |from: usize| {
+        let shares = softmax(raw.clone().narrow(1, from, bins), 1);
+        (shares * (1.0 - smallest * bins as f64) + smallest) * (2.0 * range)
+    };
+    let (widths, heights) = (sizes(0), sizes(bins));
+    // Sums of the sizes before each bin.
+    let before = (0..bins * bins).map(|cell| f64::from(cell / bins < cell % bins)).collect();
+    let before: Tensor<2> = place.tensor(before, [bins, bins]);
+    let lefts = widths.clone().matmul(before.clone()) - range;
+    let bottoms = heights.clone().matmul(before) - range;
+    let one: Tensor<2> = Tensor::ones([rows, 1], &x.device());
+    let shift = f64::from(spline::raw_of_slope_one());
+    let inner = softplus(raw.narrow(1, 2 * bins, bins - 1) + shift, 1.0) + smallest;
+    let slopes = Tensor::cat(vec![one.clone(), inner, one], 1);
+    // The last bin whose left end is not above x; outside it does not matter which.
+    let inside = x.clone().abs().lower_elem(range).float();
+    let started = lefts.clone().detach().lower_equal(x.clone().expand([rows, bins])).float();
+    let next = Tensor::cat(
+        vec![started.clone().narrow(1, 1, bins - 1), Tensor::zeros([rows, 1], &x.device())],
+        1,
+    );
+    let mut bin = started - next;
+    // Below the first bin none has started.
+    let none = bin.clone().sum_dim(1).neg() + 1.0;
+    bin = bin.clone() + Tensor::cat(vec![none, Tensor::zeros([rows, bins - 1], &x.device())], 1);
+    let pick = |values: Tensor<2>| (values * bin.clone()).sum_dim(1);
+    let (w, h) = (pick(widths), pick(heights));
+    let (d0, d1) = (pick(slopes.clone().narrow(1, 0, bins)), pick(slopes.narrow(1, 1, bins)));
+    let t = ((x.clone() - pick(lefts)) / w.clone()).clamp(0.0, 1.0);
+    let (s, u) = (h.clone() / w, t.clone() * (t.clone().neg() + 1.0));
+    let below = s.clone() + (d1.clone() + d0.clone() - s.clone() * 2.0) * u.clone();
+    let above = s.clone() * t.clone().square() + d0.clone() * u.clone();
+    let z = pick(bottoms) + h * above / below.clone();
+    let top = d1 * t.clone().square() + s.clone() * u * 2.0 + d0 * (t.neg() + 1.0).square();
+    let log_slope = s.log() * 2.0 + top.log() - below.log() * 2.0;
+    let outside = x.square() * -0.5;
+    let log_q = (z.square() * -0.5 + log_slope) * inside.clone() + outside * (inside.neg() + 1.0);
+    log_q - 0.5 * (2.0 * std::f64::consts::PI).ln()
+}
+
+/// A weight matrix without what a masked conditioner may not see.
+pub(super) fn masked(weight: Tensor<2>, mask: Vec<f32>) -> Tensor<2> {
+    let mask = TensorData::new(mask, weight.dims());
+    weight.clone() * Tensor::from_data(mask, &weight.device())
 }
 
 impl UnnormalisedModel for ArEbm {
@@ -136,8 +289,14 @@ impl SequentialModel for ArEbm {
     }
 
     fn log_factor(&self, stage: usize, x: Tensor<2>) -> Tensor<1> {
-        let outlook = self.outlook(stage, &x);
-        self.log_factor_given(x.narrow(1, stage, 1), outlook.context, None).squeeze_dim(1)
+        let (outlook, x) = (self.outlook(stage, &x), x.narrow(1, stage, 1));
+        let log_q = outlook.log_density(&self.shape, x.clone());
+        let log_p = self.log_factor_given(x, outlook.context.clone(), log_q, None);
+        match self.shape.normalisation {
+            Normalisation::Global => log_p,
+            Normalisation::Local => log_p - self.log_normaliser(&outlook),
+        }
+        .squeeze_dim(1)
     }
 }
 
@@ -146,7 +305,7 @@ impl SequentialProposal for ArEbm {
     fn sample(&self, stage: usize, prefix: Tensor<2>, rng: &mut Stream) -> Tensor<1> {
         let mut drawn = Vec::with_capacity(prefix.dims()[0]);
         let outlook = self.outlook(stage, &prefix);
-        outlook.each_mixture(&self.shape, |_, mixture| drawn.push(f64::from(mixture.sample(rng))));
+        outlook.each_head(&self.shape, |_, head| drawn.push(f64::from(head.sample(rng))));
         Place::of(&prefix).tensor(drawn, [prefix.dims()[0]])
     }
 

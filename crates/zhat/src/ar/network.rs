@@ -2,11 +2,14 @@
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
-use burn::tensor::activation::relu;
+use burn::tensor::activation::{elu, relu};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{Activation, NetworkSize};
 use super::dropout::Masks;
+use super::engine::values;
+use super::masked::Degrees;
+use super::model::masked;
 use crate::model::{linear, parameter};
 use crate::rng::Stream;
 
@@ -52,6 +55,21 @@ impl ResidualNet {
         Self { first, blocks, last: linear(width, outputs, device, rng) }
     }
 
+    /// Sets the weights to zero where a masked conditioner has none.
+    pub(super) fn mask(&mut self, degrees: &Degrees) {
+        let apply = |linear: &mut Linear, mask: Vec<f32>| {
+            let weight = values(&linear.weight).into_iter().zip(mask).map(|(w, seen)| w * seen);
+            let (weight, bias) = (weight.collect(), values(bias_of(linear)));
+            *linear = constant_linear(weight, bias, &linear.weight.val().device());
+        };
+        apply(&mut self.first, degrees.first());
+        for block in &mut self.blocks {
+            apply(&mut block.first, degrees.inner());
+            apply(&mut block.second, degrees.inner());
+        }
+        apply(&mut self.last, degrees.last());
+    }
+
     /// The blocks and the activation after them, in plain Burn operations on any device.
     ///
     /// # Shapes
@@ -62,20 +80,29 @@ impl ResidualNet {
         h: Tensor<2>,
         activation: Activation,
         mut masks: Option<&mut Masks>,
+        degrees: Option<&Degrees>,
     ) -> Tensor<2> {
+        let layer = |linear: &Linear, x: Tensor<2>| match degrees {
+            None => linear.forward(x),
+            Some(degrees) => {
+                let weight = masked(linear.weight.val(), degrees.inner());
+                x.matmul(weight) + bias_of(linear).val().unsqueeze()
+            }
+        };
         let activate = |x: Tensor<2>| match activation {
             Activation::Relu => relu(x),
             Activation::Tanh => x.tanh(),
+            Activation::Elu => elu(x, 1.0),
         };
         let mut h = h;
         for block in &self.blocks {
-            let mut hidden = activate(block.first.forward(activate(h.clone())));
+            let mut hidden = activate(layer(&block.first, activate(h.clone())));
             if let Some(masks) = &mut masks {
                 let [rows, width] = hidden.dims();
                 let mask = TensorData::new(masks.layer_mask(width), [rows, width]);
                 hidden = hidden.clone() * Tensor::from_data(mask, &hidden.device());
             }
-            h = h + block.second.forward(hidden);
+            h = h + layer(&block.second, hidden);
         }
         activate(h)
     }
@@ -91,7 +118,18 @@ impl ResidualNet {
         activation: Activation,
         masks: Option<&mut Masks>,
     ) -> Tensor<2> {
-        self.last.forward(self.trunk(self.first.forward(input), activation, masks))
+        self.last.forward(self.trunk(self.first.forward(input), activation, masks, None))
+    }
+}
+
+/// A layer with these values, weights `[inputs, outputs]` in row-major order.
+pub(super) fn constant_linear(weight: Vec<f32>, bias: Vec<f32>, device: &Device) -> Linear {
+    let wide = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<f64>>();
+    let outputs = bias.len();
+    let shape = [weight.len() / outputs, outputs];
+    Linear {
+        weight: parameter(wide(weight), shape, device),
+        bias: Some(parameter(wide(bias), [outputs], device)),
     }
 }
 

@@ -4,8 +4,7 @@ use rayon::prelude::*;
 
 use super::criterion::ArStepConfig;
 use super::defence::Defence;
-use super::evaluate::{Evaluator, TILE};
-use super::forward::{Forward, Pass};
+use super::evaluate::{Evaluator, Memory, TILE};
 use crate::error::Result;
 use crate::rng::{Stream, Streams};
 use crate::smc::Particles;
@@ -20,12 +19,12 @@ impl Evaluator {
         let mut rows = vec![0.0; number * features];
         self.pool.install(|| {
             rows.par_chunks_mut(TILE * features).enumerate().for_each(|(tile, out)| {
-                self.with_memory(|forward, pass| {
+                self.with_memory(|Memory { forward, conditioning, pass }| {
                     forward.begin_free(out.len() / features, features, Defence::default());
                     let mut stream = [streams.stream("ar-proposal", 0, tile as u64)];
                     for stage in 0..features {
-                        forward.propose(&self.engine, stage, None, pass);
-                        forward.draw(&self.engine, stage, &mut stream, pass);
+                        forward.propose(&self.engine, stage, None, conditioning, pass);
+                        forward.draw(&self.engine, stage, &mut stream, conditioning, pass);
                     }
                     out.copy_from_slice(&forward.rows);
                 });
@@ -56,12 +55,13 @@ impl Evaluator {
                 .map(|(at, x)| {
                     let (first, observations) = (at * tile, x.len() / features);
                     let rngs = streams.lanes("ar-transition", step, first..first + observations);
-                    self.with_memory(|forward, pass| {
-                        forward.begin(x, features, candidates, settings.defence(features));
-                        let mut tile = Tile { evaluator: self, forward, pass, rngs };
-                        let filter = settings.filter(observations, first).without_past();
+                    self.with_memory(|memory| {
+                        let defence = settings.defence(features);
+                        memory.forward.begin(x, features, candidates, false, defence);
+                        let mut tile = Tile { evaluator: self, memory, rngs };
+                        let filter = settings.filter(observations, first, false).without_past();
                         let genealogy = filter.run(features, &mut tile)?;
-                        let Tile { forward, mut rngs, .. } = tile;
+                        let Tile { memory: Memory { forward, .. }, mut rngs, .. } = tile;
                         let mut moved = Vec::with_capacity(x.len());
                         let weights = genealogy.final_weights().chunks_exact(candidates);
                         for (n, (weights, rng)) in weights.zip(&mut rngs).enumerate() {
@@ -80,21 +80,20 @@ impl Evaluator {
 /// The candidates of a few observations, in the memory of a worker.
 struct Tile<'a> {
     evaluator: &'a Evaluator,
-    forward: &'a mut Forward,
-    pass: &'a mut Pass,
+    memory: &'a mut Memory,
     /// One for each observation.
     rngs: Vec<Stream>,
 }
 
 impl Particles for Tile<'_> {
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
-        self.evaluator.advance(self.forward, stage, &mut self.rngs, self.pass);
-        self.pass.add_log_weights(log_weights);
+        self.evaluator.advance(self.memory, stage, &mut self.rngs);
+        self.memory.pass.add_log_weights(log_weights);
         Ok(())
     }
 
     fn descend(&mut self, stage: usize, row: usize, ancestors: &[usize]) {
-        self.forward.resample(row, ancestors, stage + 1);
+        self.memory.forward.resample(row, ancestors, stage + 1);
     }
 
     fn rng(&mut self, _stage: usize, row: usize) -> &mut Stream {

@@ -109,6 +109,12 @@ pub(crate) fn sigmoid<const FMA: bool>(x: f32) -> f32 {
     if x >= 0.0 { 1.0 - small } else { small }
 }
 
+/// `x` above zero, `exp(x) - 1` below.
+#[inline(always)]
+pub(crate) fn elu<const FMA: bool>(x: f32) -> f32 {
+    if x > 0.0 { x } else { exp::<FMA>(x) - 1.0 }
+}
+
 /// `tanh(x)` as a rational function (the coefficients of Eigen's `ptanh`), a few units in the last place.
 #[inline(always)]
 pub(crate) fn tanh<const FMA: bool>(x: f32) -> f32 {

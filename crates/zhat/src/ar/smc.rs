@@ -91,7 +91,8 @@ impl Particles for Cloud<'_> {
             let outputs = column.par_chunks_mut(TILE).zip(log_weights.par_chunks_mut(TILE));
             outputs.enumerate().try_for_each(|(tile, (column, log_weights))| {
                 evaluator.watch.check()?;
-                evaluator.with_memory(|forward, pass| {
+                evaluator.with_memory(|memory| {
+                    let forward = &mut memory.forward;
                     let (first, rows) = (tile * TILE, column.len());
                     forward.begin_free(rows, features, evaluator.defence());
                     self.copy_to(first, &mut forward.rows);
@@ -104,14 +105,20 @@ impl Particles for Cloud<'_> {
                         None => {}
                     }
                     let lane = (stage * tiles + tile) as u64;
-                    let mut stream = [self.streams.stream("ar-smc", self.repeat, lane)];
-                    evaluator.advance(forward, stage, &mut stream, pass);
-                    column.copy_from_slice(&pass.x);
-                    if self.given[stage].is_some() {
-                        // What is given was not proposed.
-                        pass.log_draw.fill(0.0);
+                    let mut stream = self.streams.stream("ar-smc", self.repeat, lane);
+                    let is_given = self.given[stage].is_some();
+                    if evaluator.draws_exactly() && !is_given {
+                        evaluator.draw_exactly(memory, stage, &mut stream);
+                        column.copy_from_slice(&memory.pass.x);
+                        return;
                     }
-                    pass.add_log_weights(log_weights);
+                    evaluator.advance(memory, stage, &mut [stream]);
+                    column.copy_from_slice(&memory.pass.x);
+                    if is_given {
+                        // What is given was not proposed.
+                        memory.pass.log_draw.fill(0.0);
+                    }
+                    memory.pass.add_log_weights(log_weights);
                 });
                 evaluator.watch.advance(column.len());
                 Ok(())

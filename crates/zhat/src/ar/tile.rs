@@ -1,11 +1,12 @@
 //! Loss and gradient of a few observations: the networks forward and backward, stage by stage, in memory used again.
 
 use super::coefficients::Coefficient;
+use super::config::{EnergyForm, Normalisation};
 use super::criterion::{ArStepConfig, ContextFlow};
 use super::dropout::{Dropout, Masks};
-use super::engine::{Engine, EngineGradient};
-use super::forward::{Forward, Pass};
-use super::mixture::Mixture;
+use super::engine::{Engine, EngineGradient, at_stage};
+use super::forward::{Conditioning, Forward, Pass};
+use super::head::Head;
 use super::panels::{Panels, STRIP};
 use super::trunk::{Scratch, add_column_sums};
 use super::{elementwise, simd};
@@ -49,15 +50,17 @@ impl TileReport {
 pub struct Workspace {
     /// One for each stage.
     passes: Vec<Pass>,
+    /// One for each stage, or for all of them.
+    conditionings: Vec<Conditioning>,
     forward: Forward,
     scratch: Scratch,
     energy_gradient: Panels,
-    row_context_gradient: Panels,
+    prefix_gradient: Panels,
     context_gradient: Panels,
     proposal_gradient: Panels,
-    mixture_gradient: Panels,
-    mixture_input: Panels,
-    mixture_back: Panels,
+    head_gradient: Panels,
+    head_input: Panels,
+    head_back: Panels,
 }
 
 impl Plan<'_> {
@@ -76,11 +79,16 @@ impl Plan<'_> {
         let observations = x.len() / features;
         let numbers = first..first + observations;
         let streams = |purpose: &str| self.streams.lanes(purpose, self.step, numbers.clone());
-        workspace.passes.resize_with(features, Pass::default);
-        workspace.forward.recording = true;
-        workspace.forward.share_masks = self.config.share_masks;
+        let local = self.engine.config.normalisation == Normalisation::Local;
         let (candidates, defence) = (self.config.candidates(), self.config.defence(features));
-        workspace.forward.begin(x, features, candidates, defence);
+        let forward = &mut workspace.forward;
+        forward.recording = true;
+        forward.share_masks = self.config.share_masks || local;
+        forward.begin(x, features, candidates, local, defence);
+        let one_pass = forward.is_one_pass(&self.engine.config);
+        workspace.passes.resize_with(features, Pass::default);
+        let conditionings = if one_pass { 1 } else { features };
+        workspace.conditionings.resize_with(conditionings, Conditioning::default);
         let shares = &self.shares[numbers.clone()];
         let mut tile = Tile {
             plan: self,
@@ -90,18 +98,27 @@ impl Plan<'_> {
             dropout_streams: streams("ar-dropout"),
             report: TileReport::default(),
         };
-        let genealogy = self.config.filter(observations, first).run(features, &mut tile)?;
+        let genealogy = self.config.filter(observations, first, local).run(features, &mut tile)?;
         let mut report = tile.report;
         report.ebm_loss += weighted(shares, genealogy.log_z_hat.iter().copied());
         let last = genealogy.effective_sample_size[features - 1].iter().copied();
         report.effective_sample_size = weighted(shares, last);
         let coefficients = self.config.coefficients(&genealogy, shares);
         for (stage, coefficients) in coefficients.iter().enumerate() {
+            if !one_pass || stage == 0 {
+                let output = workspace.conditionings[stage].tape.output();
+                workspace.proposal_gradient.reshape(output.rows(), output.columns());
+                workspace.proposal_gradient.data_mut().fill(0.0);
+            }
             self.stage_backward(stage, coefficients, workspace, gradient);
+            if !one_pass || stage + 1 == features {
+                self.conditioner_backward(stage, workspace, gradient);
+            }
         }
         Ok(report)
     }
 
+    /// Adds the gradient of a stage, down to what its last layers see.
     fn stage_backward(
         &self,
         stage: usize,
@@ -113,28 +130,41 @@ impl Plan<'_> {
         if !warm_up {
             self.energy_backward(coefficients, stage, memory, gradient);
         }
-        self.mixture_backward(coefficients, stage, memory);
-        let (pass, proposal) = (&memory.passes[stage], &self.engine.proposal);
-        let (tape, output) = (&pass.proposal_tape, pass.proposal_tape.output());
-        if warm_up {
-            memory.proposal_gradient.reshape(output.rows(), output.columns());
-            memory.proposal_gradient.data_mut().fill(0.0);
-        } else {
-            proposal.context.backward(&memory.context_gradient, &mut memory.proposal_gradient);
-            gradient.context.add(output, &memory.context_gradient);
+        self.head_backward(coefficients, stage, memory);
+        let conditioning = &memory.conditionings[at_stage(&memory.conditionings, stage)];
+        let (pass, output) = (&memory.passes[stage], conditioning.tape.output());
+        let last = self.engine.proposal.last(stage);
+        let at = at_stage(&gradient.last, stage);
+        let [of_context, of_head] = &mut gradient.last[at];
+        let back = &mut memory.proposal_gradient;
+        if !warm_up {
+            last.context.add_backward(&memory.context_gradient, back);
+            of_context.add(output, &memory.context_gradient);
         }
-        memory.mixture_input.gather(output, &pass.mixture_rows);
-        gradient.mixture.add(&memory.mixture_input, &memory.mixture_gradient);
+        memory.head_input.gather(output, &pass.head_rows);
+        of_head.add(&memory.head_input, &memory.head_gradient);
         if warm_up || self.config.context_flow == ContextFlow::Shared {
-            proposal.mixture.backward(&memory.mixture_gradient, &mut memory.mixture_back);
-            memory.proposal_gradient.scatter_add(&memory.mixture_back, &pass.mixture_rows);
+            last.head.backward(&memory.head_gradient, &mut memory.head_back);
+            back.scatter_add(&memory.head_back, &pass.head_rows);
         }
+    }
+
+    /// Takes the gradient with respect to what the last layers see through the rest of the proposal network.
+    fn conditioner_backward(
+        &self,
+        stage: usize,
+        memory: &mut Workspace,
+        gradient: &mut EngineGradient,
+    ) {
+        let conditioning = &memory.conditionings[at_stage(&memory.conditionings, stage)];
         let (back, scratch) = (&mut memory.proposal_gradient, &mut memory.scratch);
-        proposal.trunk.backward(back, tape, &mut gradient.proposal, scratch);
+        let trunk = &self.engine.proposal.trunk;
+        trunk.backward(back, &conditioning.tape, &mut gradient.proposal, scratch);
         if stage > 0 {
-            gradient.first.add_transposed_product(&pass.prefix, stage, back);
+            gradient.first.add_transposed_product(&conditioning.prefix, stage, back);
         }
-        add_column_sums(back, &mut gradient.stage_bias[stage]);
+        let at = at_stage(&gradient.stage_bias, stage);
+        add_column_sums(back, &mut gradient.stage_bias[at]);
     }
 
     /// Gradient of the energy network; leaves the gradient of the contexts.
@@ -145,14 +175,17 @@ impl Plan<'_> {
         memory: &mut Workspace,
         gradient: &mut EngineGradient,
     ) {
-        let energy = &self.engine.energy;
+        let Engine { config, energy, .. } = self.engine;
         let (pass, activation) = (&memory.passes[stage], energy.trunk.activation);
-        // log p~ = -softplus(o), so d log p~ / d o = -sigmoid(o).
-        let outer: Vec<f32> = coefficients
-            .iter()
-            .zip(&pass.energy_output)
-            .map(|(c, &o)| -c.log_p * simd::sigmoid::<false>(o))
-            .collect();
+        let bound = config.tilt_bound as f32;
+        let slope = |o: f32| match config.energy_form {
+            // log p~ = -softplus(o)
+            EnergyForm::Free => -simd::sigmoid::<false>(o),
+            // log p~ = log q + c tanh(o / c)
+            EnergyForm::Tilted => 1.0 - simd::tanh::<false>(o / bound).powi(2),
+        };
+        let outputs = coefficients.iter().zip(&pass.energy_output);
+        let outer: Vec<f32> = outputs.map(|(c, &o)| c.log_p * slope(o)).collect();
         let (tape, output) = (&pass.energy_tape, pass.energy_tape.output());
         memory.energy_gradient.reshape(output.rows(), output.columns());
         let (last_bias, last) = gradient.energy_last.split_last_mut().expect("a bias");
@@ -165,45 +198,47 @@ impl Plan<'_> {
         }
         let (back, scratch) = (&mut memory.energy_gradient, &mut memory.scratch);
         energy.trunk.backward_activated(back, tape, &mut gradient.energy, scratch);
-        gradient.energy_first.add(&pass.energy_input, back);
-        if pass.sharing.is_empty() {
-            energy.first.backward(back, &mut memory.context_gradient);
-        } else {
-            energy.first.backward(back, &mut memory.row_context_gradient);
-            let prefixes = pass.proposal_tape.output().rows();
-            memory.context_gradient.reshape(prefixes, self.engine.config.context);
-            memory.context_gradient.data_mut().fill(0.0);
-            memory.context_gradient.scatter_add(&memory.row_context_gradient, &pass.sharing);
+        for panel in 0..back.num_panels() {
+            let sums = &mut gradient.energy_of_x[panel * STRIP..][..STRIP];
+            elementwise::add_weighted_sums(&pass.x, back.panel(panel), sums);
         }
+        // Rows with one prefix share what its context gave them.
+        let sharing = &memory.conditionings[at_stage(&memory.conditionings, stage)].sharing;
+        let of_prefixes = if sharing.is_empty() {
+            &*back
+        } else {
+            memory.prefix_gradient.reshape(pass.context.rows(), back.columns());
+            memory.prefix_gradient.data_mut().fill(0.0);
+            memory.prefix_gradient.scatter_add(back, sharing);
+            &memory.prefix_gradient
+        };
+        gradient.energy_first.add(&pass.context, of_prefixes);
+        energy.first.backward(of_prefixes, &mut memory.context_gradient);
     }
 
-    /// Gradient of the proposal's objective with respect to the mixtures of the rows that take part in it.
-    fn mixture_backward(
-        &self,
-        coefficients: &[Coefficient],
-        stage: usize,
-        workspace: &mut Workspace,
-    ) {
+    /// Gradient of the proposal's objective with respect to the bases of the rows that take part in it.
+    fn head_backward(&self, coefficients: &[Coefficient], stage: usize, workspace: &mut Workspace) {
         let config = &self.engine.config;
+        let conditioning = &workspace.conditionings[at_stage(&workspace.conditionings, stage)];
         let pass = &mut workspace.passes[stage];
-        let outputs = 3 * config.mixture_components;
-        let mut mixture = Mixture::new(config.mixture_components, config.minimum_scale as f32);
+        let outputs = config.head_outputs();
+        let mut head = Head::new(config);
         let mut raw = vec![0.0; outputs.next_multiple_of(STRIP)];
         let mut values: Vec<f32> = Vec::new();
-        pass.mixture_rows.clear();
+        pass.head_rows.clear();
         for (row, coefficient) in coefficients.iter().enumerate().filter(|(_, c)| c.log_q != 0.0) {
-            let target = pass.sharing.get(row).copied().unwrap_or(row);
-            if pass.mixture_rows.last() != Some(&target) {
-                pass.mixture_rows.push(target);
+            let target = conditioning.prefix_of(row);
+            if pass.head_rows.last() != Some(&target) {
+                pass.head_rows.push(target);
                 values.resize(values.len() + outputs, 0.0);
-                pass.mixture_raw.read_row(target, &mut raw);
-                mixture.set(&raw);
+                pass.head_raw.read_row(target, &mut raw);
+                head.set(&raw, None);
             }
             let from = values.len() - outputs;
-            mixture.add_gradient(pass.x[row], coefficient.log_q, &mut values[from..]);
+            head.add_gradient(pass.x[row], coefficient.log_q, &mut values[from..]);
         }
-        let rows = pass.mixture_rows.len();
-        workspace.mixture_gradient = Panels::from_rows(&values, outputs, rows, outputs);
+        let rows = pass.head_rows.len();
+        workspace.head_gradient = Panels::from_rows(&values, outputs, rows, outputs);
     }
 }
 
@@ -230,16 +265,17 @@ impl Particles for Tile<'_> {
         let candidates = config.candidates();
         let mut masks = Dropout::new(engine.config.dropout)
             .map(|dropout| Masks::new(dropout, &mut self.dropout_streams, candidates));
-        let Workspace { passes, forward, .. } = &mut *self.workspace;
-        let pass = &mut passes[stage];
-        forward.propose(engine, stage, masks.as_mut(), pass);
-        forward.draw(engine, stage, &mut self.particle_streams, pass);
+        let Workspace { passes, conditionings, forward, .. } = &mut *self.workspace;
+        let (at, pass) = (at_stage(conditionings, stage), &mut passes[stage]);
+        let conditioning = &mut conditionings[at];
+        forward.propose(engine, stage, masks.as_mut(), conditioning, pass);
+        forward.draw(engine, stage, &mut self.particle_streams, conditioning, pass);
         let of_data = |values: &[f32]| -> f64 {
             weighted(shares, values.iter().step_by(candidates).map(|&value| f64::from(value)))
         };
         self.report.proposal_nll -= of_data(&pass.log_q);
         if config.criterion != Method::QOnly {
-            forward.weigh(engine, masks.as_mut(), pass);
+            forward.weigh(engine, stage, masks.as_mut(), conditioning, pass);
             forward.forget_sharing();
             self.report.ebm_loss -= of_data(&pass.log_p);
             pass.add_log_weights(log_weights);

@@ -59,6 +59,15 @@ impl Layer {
         out.reshape(gradient.rows(), self.transposed.columns());
         out.set_product(gradient, &self.transposed, self.transposed.rows(), None);
     }
+
+    /// `out += gradient * weight^T`, where `out` may have more columns than this layer has inputs.
+    pub fn add_backward(&self, gradient: &Panels, out: &mut Panels) {
+        let transposed = &self.transposed;
+        for panel in 0..transposed.num_panels() {
+            let (start, out) = (Start::Add(&[0.0; STRIP]), out.panel_mut(panel));
+            gradient.multiply_panel(transposed, transposed.rows(), panel, start, out);
+        }
+    }
 }
 
 impl LayerGradient {
@@ -141,11 +150,11 @@ impl Trunk {
     }
 
     /// The same without a tape to go back on: memory for one block serves all of them.
-    pub fn evaluate(&self, h: &mut Panels, tape: &mut Tape) {
+    pub fn evaluate(&self, h: &mut Panels, rows: usize, tape: &mut Tape) {
         tape.activations.resize_with(2, Panels::default);
         tape.hidden.resize_with(1, Panels::default);
+        broadcast(h, rows);
         activate(self.activation, h, &mut tape.activations[1]);
-        let rows = h.rows();
         for layers in &self.blocks {
             tape.activations.swap(0, 1);
             let (input, output) = tape.activations.split_at_mut(1);

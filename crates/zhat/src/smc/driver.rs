@@ -37,12 +37,14 @@ pub struct Filter {
     first: First,
     first_row: usize,
     forgets: bool,
+    from_first: bool,
 }
 
 impl Filter {
     /// For a number of independent rows.
     pub fn new(config: &SmcConfig, rows: usize, first: First) -> Self {
-        Self { config: config.clone(), rows, first, first_row: 0, forgets: false }
+        let config = config.clone();
+        Self { config, rows, first, first_row: 0, forgets: false, from_first: false }
     }
 
     /// Errors number the rows from this one on, for a part of a batch.
@@ -53,6 +55,12 @@ impl Filter {
     /// Weights and ancestors are kept for the last stage alone, so that there may be millions of particles.
     pub fn without_past(self) -> Self {
         Self { forgets: true, ..self }
+    }
+
+    /// After every stage all particles descend from the first one, which was given: each stage is an importance sampler of its
+    /// own, of one factor at the given prefix, and `log Z-hat` the sum of theirs.
+    pub fn from_first(self) -> Self {
+        Self { from_first: true, ..self }
     }
 
     /// Runs all stages.
@@ -113,6 +121,7 @@ impl Filter {
 
     fn is_time(&self, size: f64) -> bool {
         match self.config.resample_when {
+            _ if self.from_first => true,
             ResampleWhen::EveryStage => true,
             ResampleWhen::EffectiveSampleSizeBelow(share) => {
                 size < share * self.config.num_particles as f64
@@ -123,6 +132,9 @@ impl Filter {
     fn ancestors(&self, weights: &[f64], rng: &mut Stream) -> Vec<usize> {
         let scheme = self.config.resampling;
         match self.first {
+            _ if self.from_first => {
+                vec![0; weights.len()]
+            }
             First::Drawn => scheme.ancestors(weights, rng),
             First::Retained => scheme.conditional_ancestors(weights, rng),
             First::Beside => {

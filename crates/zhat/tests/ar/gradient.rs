@@ -97,7 +97,7 @@ fn config(
 fn setup(config: &ArEbmConfig, batch: usize) -> (ArEbm, Batch, Streams) {
     let streams = Streams::new(11);
     let model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0)).unwrap();
-    let model = model.map(&mut Randomise(streams.stream("randomise", 0, 0)));
+    let model = model.map(&mut Randomise(streams.stream("randomise", 0, 0))).masked();
     let mut rng = streams.stream("data", 0, 0);
     let x: Vec<f32> = (0..batch * config.features).map(|_| rng.normal() as f32).collect();
     let x = TensorData::new(x, [batch, config.features]);
@@ -120,7 +120,8 @@ fn compare(config: &ArEbmConfig, settings: &ArStepConfig, batch: usize) {
     let (gradients, report) = fast.gradient(&model, &x, &streams, 3).unwrap();
     let (plain, expected) = DeviceStep(settings.clone()).gradient(&model, &x, &streams, 3).unwrap();
     let nll = expected.proposal_nll.unwrap();
-    assert!((report.proposal_nll.unwrap() - nll).abs() < 1e-4 * (1.0 + nll.abs()));
+    let close = (report.proposal_nll.unwrap() - nll).abs() < 1e-4 * (1.0 + nll.abs());
+    assert!(close, "{report:?} {expected:?} {config:?}");
     assert!(
         (report.loss - expected.loss).abs() < 1e-3 + 1e-4 * nll.abs(),
         "{report:?} {expected:?}"
@@ -179,13 +180,55 @@ fn sharing_masks_matters_with_dropout_alone() {
 
 #[test]
 fn fast_gradients_equal_plain_autodiff_for_every_width_and_activation() {
-    for activation in [Activation::Relu, Activation::Tanh] {
+    for activation in [Activation::Relu, Activation::Tanh, Activation::Elu] {
         for widths in [[1, 3], [17, 5], [64, 33], [100, 128], [256, 64], [512, 16]] {
             for (dropout, batch) in [(0.0, 1), (0.5, 5), (0.1, 2)] {
                 let mut config = config(3, widths, dropout, activation);
                 config.context = 1 + widths[0] % 23;
                 config.mixture_components = 1 + widths[1] % 19;
                 compare(&config, &settings(Method::Rnce), batch);
+            }
+        }
+    }
+}
+
+/// Every corner of the family.
+fn corners(features: usize, dropout: f64) -> Vec<ArEbmConfig> {
+    let mut corners = Vec::new();
+    for conditioner in [Conditioner::Stagewise, Conditioner::Masked] {
+        for energy_form in [EnergyForm::Free, EnergyForm::Tilted] {
+            for normalisation in [Normalisation::Global, Normalisation::Local] {
+                for head in [HeadForm::Mixture, HeadForm::Spline, HeadForm::Both] {
+                    let plain = config(features, [32, 24], dropout, Activation::Elu);
+                    let (context, mixture_components, spline_bins) = (9, 3, 5);
+                    corners.push(ArEbmConfig {
+                        conditioner,
+                        energy_form,
+                        normalisation,
+                        head,
+                        context,
+                        mixture_components,
+                        spline_bins,
+                        ..plain
+                    });
+                }
+            }
+        }
+    }
+    corners
+}
+
+#[test]
+fn fast_gradients_equal_plain_autodiff_in_every_corner_of_the_family() {
+    for (features, dropout) in [(4, 0.0), (3, 0.3), (1, 0.0)] {
+        for corner in corners(features, dropout) {
+            let local = corner.normalisation == Normalisation::Local;
+            let criteria = if local { &CRITERIA[..2] } else { &CRITERIA[..3] };
+            for &criterion in criteria.iter().chain([&Method::QOnly]) {
+                let mut settings = settings(criterion);
+                compare(&corner, &settings, 7);
+                settings.context_flow = ContextFlow::Detached;
+                compare(&corner, &settings, 2);
             }
         }
     }
