@@ -19,7 +19,6 @@ const MOST_FOR_OPINIONS: usize = 200_000;
 #[derive(Debug)]
 pub struct ArDensity {
     evaluator: Evaluator,
-    is_proposal: bool,
     watch: Arc<Watch>,
     columns: Vec<String>,
     standardiser: Standardiser,
@@ -41,7 +40,6 @@ impl ArDensity {
         let read = if is_proposal { Evaluator::of_proposal } else { Evaluator::new };
         Ok(Self {
             evaluator: read(model, threads)?.with_watch(Arc::clone(&watch)),
-            is_proposal,
             watch,
             columns: columns.to_vec(),
             standardiser: standardiser.clone(),
@@ -80,7 +78,7 @@ impl Density for ArDensity {
     }
 
     fn is_normalised(&self) -> bool {
-        self.is_proposal
+        self.evaluator.is_normalised()
     }
 
     fn pool(&self) -> &rayon::ThreadPool {

@@ -55,6 +55,17 @@ pub enum Normalisation {
     Local,
 }
 
+/// How an output of the network becomes the scale of a normal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScaleForm {
+    /// `log(1 + exp(o))` (the paper's choice).
+    #[default]
+    Softplus,
+    /// `exp(o)`: small scales are learnt as fast as large ones.
+    Exponential,
+}
+
 /// What the network's outputs say about the next feature: the base `q(x_d | x_<d)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -102,6 +113,9 @@ pub struct ArEbmConfig {
     /// What the outputs of the proposal network say.
     #[serde(default)]
     pub head: HeadForm,
+    /// How an output becomes the scale of a normal.
+    #[serde(default)]
+    pub scales: ScaleForm,
     /// Whether a Gaussian mixture of whole rows, fitted by EM, stands beside the head in a share that is learnt.
     #[serde(default)]
     pub gaussian_mixture: bool,
@@ -132,6 +146,7 @@ impl ArEbmConfig {
             tilt_bound: tilt_bound(),
             normalisation: Normalisation::Global,
             head: HeadForm::Mixture,
+            scales: ScaleForm::Softplus,
             gaussian_mixture: false,
             energy: NetworkSize { blocks: 4, width: 128, activation: Activation::Relu },
             proposal: NetworkSize { blocks: 2, width: 256, activation: Activation::Relu },
@@ -189,29 +204,81 @@ impl ArEbmConfig {
         Ok(ArEbm { proposal, energy, shape: self.clone() }.masked())
     }
 
-    /// Biases from which the head learns well: normals side by side, a straight spline, a known mixture in front.
+    /// Biases from which the head learns well: normals side by side that make a standard normal, a straight spline, a known
+    /// mixture in front.
     fn start_head(&self, proposal: &mut ResidualNet) {
         let last = &proposal.last;
         let (mut weight, mut bias) = (values(&last.weight), values(bias_of(last)));
         let [mixture, spline, shares] = self.head_parts();
         let outputs = self.context + mixture + spline + shares;
         let columns = bias.len();
+        let number = self.mixture_components as f64;
+        let quantile = |component: f64| normal_quantile(component / number);
         for (at, bias) in bias.iter_mut().enumerate().filter(|(at, _)| at % outputs >= self.context)
         {
-            weight.iter_mut().skip(at).step_by(columns).for_each(|weight| *weight *= 0.1);
+            weight.iter_mut().skip(at).step_by(columns).for_each(|weight| *weight *= 0.3);
             let at = at % outputs - self.context;
-            let number = self.mixture_components;
+            let component = (at % self.mixture_components) as f64;
             *bias = match at {
-                _ if at < mixture && at / number == 1 => {
-                    let middle = (number - 1) as f32 / 2.0;
-                    2.0 * ((at % number) as f32 - middle) / middle.max(1.0)
+                _ if at < mixture && at / self.mixture_components == 1 => quantile(component + 0.5),
+                _ if at < mixture && at / self.mixture_components == 2 => {
+                    // The distance to the next one, of the outermost a half.
+                    let [low, high] =
+                        [component, component + 1.0].map(|edge| edge.clamp(0.25, number - 0.25));
+                    let scale = quantile(high) - quantile(low);
+                    match self.scales {
+                        ScaleForm::Softplus => scale.exp_m1().ln(),
+                        ScaleForm::Exponential => scale.ln(),
+                    }
                 }
-                _ if at < mixture && at / number == 2 => -0.5,
-                _ if at + 1 == outputs - self.context && self.gaussian_mixture => 2.0,
+                _ if at + 1 == outputs - self.context && self.gaussian_mixture => {
+                    (self.features as f64 / 0.3).max(2.0).ln()
+                }
                 _ => 0.0,
-            };
+            } as f32;
         }
         proposal.last = constant_linear(weight, bias, &last.weight.val().device());
+    }
+}
+
+/// The quantile of a standard normal (Acklam's rational approximation, relative error 1e-9).
+fn normal_quantile(p: f64) -> f64 {
+    let (a, b) = (
+        [
+            -39.696_830_28,
+            220.946_098_4,
+            -275.928_510_4,
+            138.357_751_9,
+            -30.664_798_07,
+            2.506_628_277,
+        ],
+        [-54.476_098_8, 161.585_836_9, -155.698_979_9, 66.801_311_89, -13.280_681_55],
+    );
+    let (c, d) = (
+        [
+            -0.007_784_894_002,
+            -0.322_396_458,
+            -2.400_758_277,
+            -2.549_732_539,
+            4.374_664_141,
+            2.938_163_983,
+        ],
+        [0.007_784_695_709, 0.322_467_129_1, 2.445_134_137, 3.754_408_662],
+    );
+    let polynomial = |coefficients: &[f64], x: f64, last: f64| {
+        coefficients.iter().fold(0.0, |sum, coefficient| sum * x + coefficient) * x + last
+    };
+    let tail = |p: f64| {
+        let q = (-2.0 * p.ln()).sqrt();
+        polynomial(&c[..5], q, c[5]) / polynomial(&d, q, 1.0)
+    };
+    match p {
+        p if p < 0.02425 => tail(p),
+        p if p > 1.0 - 0.02425 => -tail(1.0 - p),
+        _ => {
+            let q = p - 0.5;
+            q * polynomial(&a[..5], q * q, a[5]) / polynomial(&b, q * q, 1.0)
+        }
     }
 }
 
@@ -230,6 +297,13 @@ fn is_zero(number: &usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quantiles_of_a_normal() {
+        for (p, z) in [(0.5, 0.0), (0.975, 1.959_964), (0.01, -2.326_348), (0.25, -0.674_490)] {
+            assert!((normal_quantile(p) - z).abs() < 1e-5, "{p} {}", normal_quantile(p));
+        }
+    }
 
     #[test]
     fn bad_settings_are_named() {

@@ -3,7 +3,7 @@
 //! Where there is more than one of them, each has a share that is learnt: `q = sum_e share_e q_e`. The raw outputs are
 //! `[mixture, spline, logits of the shares]`, as far as they are there.
 
-use super::config::{ArEbmConfig, HeadForm};
+use super::config::{ArEbmConfig, HeadForm, ScaleForm};
 use super::mixture::Mixture;
 use super::quadrature::{Rule, normal_nodes};
 use super::simd;
@@ -60,9 +60,10 @@ impl Head {
     pub fn new(config: &ArEbmConfig) -> Self {
         let [mixture, spline, _] = config.head_parts();
         Self {
-            mixture: config
-                .has_mixture()
-                .then(|| Mixture::new(config.mixture_components, config.minimum_scale as f32)),
+            mixture: config.has_mixture().then(|| {
+                let minimum = config.minimum_scale as f32;
+                Mixture::new(config.mixture_components, minimum, config.scales)
+            }),
             spline: config.has_spline().then(|| Spline::new(config.spline_bins)),
             known: None,
             outputs: [mixture, spline],
@@ -80,7 +81,7 @@ impl Head {
             part.set(&raw[mixture..mixture + spline]);
         }
         if let Some([log_weights, means, scales]) = known {
-            let room = || Mixture::new(log_weights.len(), 0.0);
+            let room = || Mixture::new(log_weights.len(), 0.0, ScaleForm::Softplus);
             self.known.get_or_insert_with(room).set_known(log_weights, means, scales);
         }
         if self.shares.len() > 1 {

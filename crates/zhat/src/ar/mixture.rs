@@ -1,13 +1,16 @@
 //! A mixture of normals on the line: log-density, draws and gradient from a network's raw outputs.
 //!
-//! The raw outputs are `[logits, means, raw scales]`, `m` each; `scale = softplus(raw) + minimum`.
+//! The raw outputs are `[logits, means, raw scales]`, `m` each; `scale = softplus(raw) + minimum`, or `exp(raw) + minimum`.
 
+use super::config::ScaleForm;
 use super::panels::{STRIP, Strip};
 use super::simd::{dispatch, exp, ln, multiply_add, sigmoid, softplus};
 use crate::rng::Stream;
 
 /// `log(2 pi) / 2`
 const HALF_LOG_2_PI: f32 = 0.918_938_5;
+/// The largest output that a scale is the exponential of.
+const LARGEST: f32 = 8.0;
 /// A logit whose weight is zero, for padding.
 const NEVER: f32 = -1e30;
 
@@ -16,6 +19,7 @@ const NEVER: f32 = -1e30;
 pub struct Mixture {
     components: usize,
     minimum_scale: f32,
+    scale_form: ScaleForm,
     logits: Vec<Strip>,
     raw_scales: Vec<Strip>,
     weights: Vec<Strip>,
@@ -27,13 +31,14 @@ pub struct Mixture {
 
 impl Mixture {
     /// Room for a mixture.
-    pub fn new(components: usize, minimum_scale: f32) -> Self {
+    pub fn new(components: usize, minimum_scale: f32, scale_form: ScaleForm) -> Self {
         let zeros = vec![[0.0; STRIP]; components.div_ceil(STRIP)];
         let mut logits = zeros.clone();
         logits.as_flattened_mut().fill(NEVER);
         Self {
             components,
             minimum_scale,
+            scale_form,
             logits,
             raw_scales: zeros.clone(),
             weights: zeros.clone(),
@@ -129,8 +134,17 @@ dispatch! {
         }
         let minimum = mixture.minimum_scale;
         for (scales, raw) in mixture.scales.iter_mut().zip(&mixture.raw_scales) {
-            for l in 0..STRIP {
-                scales[l] = softplus::<FMA>(raw[l]) + minimum;
+            match mixture.scale_form {
+                ScaleForm::Softplus => {
+                    for l in 0..STRIP {
+                        scales[l] = softplus::<FMA>(raw[l]) + minimum;
+                    }
+                }
+                ScaleForm::Exponential => {
+                    for l in 0..STRIP {
+                        scales[l] = exp::<FMA>(raw[l].min(LARGEST)) + minimum;
+                    }
+                }
             }
         }
         let blocks = mixture.heights.iter_mut().zip(&mixture.scales).zip(&mixture.logits);
@@ -187,13 +201,25 @@ dispatch! {
         for block in 0..mixture.logits.len() {
             let (values, z) = terms::<FMA>(mixture, block, x);
             let mut parts = [[0.0; STRIP]; 3];
+            let mut slope = [0.0; STRIP];
+            match mixture.scale_form {
+                ScaleForm::Softplus => {
+                    for l in 0..STRIP {
+                        slope[l] = sigmoid::<FMA>(mixture.raw_scales[block][l]);
+                    }
+                }
+                ScaleForm::Exponential => {
+                    for l in 0..STRIP {
+                        slope[l] = mixture.scales[block][l] - mixture.minimum_scale;
+                    }
+                }
+            }
             for l in 0..STRIP {
                 let responsibility = exp::<FMA>(values[l] - log_sum);
                 let scale = mixture.scales[block][l];
                 parts[0][l] = coefficient * (responsibility - mixture.weights[block][l]);
                 parts[1][l] = coefficient * responsibility * z[l] / scale;
-                let slope = sigmoid::<FMA>(mixture.raw_scales[block][l]);
-                parts[2][l] = coefficient * responsibility * (z[l] * z[l] - 1.0) / scale * slope;
+                parts[2][l] = coefficient * responsibility * (z[l] * z[l] - 1.0) / scale * slope[l];
             }
             for (out, part) in out.iter_mut().zip(parts) {
                 out.push(part);
@@ -235,13 +261,18 @@ mod tests {
     }
 
     /// The definition, in double precision.
-    fn reference(raw: &[f32], minimum: f64, x: f64) -> f64 {
+    fn reference(raw: &[f32], form: ScaleForm, minimum: f64, x: f64) -> f64 {
         let m = raw.len() / 3;
         let raw: Vec<f64> = raw.iter().map(|&v| f64::from(v)).collect();
         let normaliser: f64 = raw[..m].iter().map(|l| l.exp()).sum();
         let density: f64 = (0..m)
             .map(|k| {
-                let scale = raw[2 * m + k].exp().ln_1p() + minimum;
+                let raw_scale = raw[2 * m + k];
+                let scale = minimum
+                    + match form {
+                        ScaleForm::Softplus => raw_scale.exp().ln_1p(),
+                        ScaleForm::Exponential => raw_scale.exp(),
+                    };
                 let z = (x - raw[m + k]) / scale;
                 raw[k].exp() / normaliser * (-0.5 * z * z).exp() / scale
             })
@@ -251,12 +282,14 @@ mod tests {
 
     #[test]
     fn the_log_density_and_its_gradient_equal_the_definition() {
-        for components in [1, 3, 10, 16, 21] {
+        let forms = [ScaleForm::Softplus, ScaleForm::Exponential];
+        for (components, form) in [1, 3, 10, 16, 21].into_iter().flat_map(|c| forms.map(|f| (c, f)))
+        {
             let raw = raw(components);
-            let mut mixture = Mixture::new(components, 1e-3);
+            let mut mixture = Mixture::new(components, 1e-3, form);
             mixture.set(&raw);
             for x in [-3.0f32, -0.4, 0.0, 1.7, 6.0] {
-                let expected = reference(&raw, 1e-3, f64::from(x));
+                let expected = reference(&raw, form, 1e-3, f64::from(x));
                 assert!(
                     (f64::from(mixture.log_density(x)) - expected).abs()
                         < 1e-5 * (1.0 + expected.abs())
@@ -269,8 +302,8 @@ mod tests {
                     up[index] += step;
                     down[index] -= step;
                     let width = f64::from(up[index]) - f64::from(down[index]);
-                    let slope = (reference(&up, 1e-3, f64::from(x))
-                        - reference(&down, 1e-3, f64::from(x)))
+                    let slope = (reference(&up, form, 1e-3, f64::from(x))
+                        - reference(&down, form, 1e-3, f64::from(x)))
                         / width;
                     assert!(
                         (f64::from(value) - 2.0 * slope).abs() < 2e-3 * (1.0 + slope.abs()),
@@ -283,7 +316,7 @@ mod tests {
 
     #[test]
     fn extreme_outputs_stay_finite() {
-        let mut mixture = Mixture::new(2, 1e-3);
+        let mut mixture = Mixture::new(2, 1e-3, ScaleForm::Softplus);
         mixture.set(&[300.0, -300.0, 0.0, 5.0, -200.0, 90.0]);
         for x in [0.0, 1e3, -1e4] {
             assert!(mixture.log_density(x).is_finite());
@@ -296,7 +329,7 @@ mod tests {
     #[test]
     fn draws_have_the_mixtures_mean_and_variance() {
         let raw = raw(4);
-        let mut mixture = Mixture::new(4, 1e-3);
+        let mut mixture = Mixture::new(4, 1e-3, ScaleForm::Softplus);
         mixture.set(&raw);
         let mut rng = Streams::new(10).stream("test", 0, 0);
         let number = 100_000;

@@ -30,6 +30,7 @@ mod workload;
 
 pub use config::{
     Activation, ArEbmConfig, Conditioner, EnergyForm, HeadForm, NetworkSize, Normalisation,
+    ScaleForm,
 };
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
 pub use device::DeviceStep;

@@ -4,7 +4,7 @@ use burn::module::Module;
 use burn::tensor::activation::{log_softmax, softmax, softplus};
 use burn::tensor::{Tensor, TensorData};
 
-use super::config::{ArEbmConfig, EnergyForm, Normalisation};
+use super::config::{ArEbmConfig, EnergyForm, Normalisation, ScaleForm};
 use super::dropout::Masks;
 use super::head::Head;
 use super::masked::Degrees;
@@ -219,7 +219,10 @@ impl Outlook {
 fn log_mixture(raw: Tensor<2>, config: &ArEbmConfig, x: Tensor<2>) -> Tensor<2> {
     let m = config.mixture_components;
     let part = |index: usize| raw.clone().narrow(1, index * m, m);
-    let scales = softplus(part(2), 1.0) + config.minimum_scale;
+    let scales = match config.scales {
+        ScaleForm::Softplus => softplus(part(2), 1.0),
+        ScaleForm::Exponential => part(2).exp(),
+    } + config.minimum_scale;
     let z = (x - part(1)) / scales.clone();
     let terms = log_softmax(part(0), 1) - z.square() * 0.5 - scales.log();
     log_sum_exp(terms) - 0.5 * (2.0 * std::f64::consts::PI).ln()

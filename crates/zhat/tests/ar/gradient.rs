@@ -209,6 +209,11 @@ fn corners(features: usize, dropout: f64) -> Vec<ArEbmConfig> {
                         context,
                         mixture_components,
                         spline_bins,
+                        scales: if dropout > 0.0 {
+                            ScaleForm::Softplus
+                        } else {
+                            ScaleForm::Exponential
+                        },
                         ..plain
                     });
                 }
