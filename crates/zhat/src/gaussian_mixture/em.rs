@@ -33,6 +33,9 @@ pub struct EmConfig {
     pub covariance: Covariance,
     /// What is added to every variance, in the squared unit of the data: no component falls onto a single row.
     pub floor: f64,
+    /// How many rows with the covariance that all components have on average are added to every component: with few rows
+    /// for each, components of one shape and different means are the better guess.
+    pub shrinkage: f64,
     /// Iterations of one start at most.
     pub max_iterations: usize,
     /// EM ends when the mean log-likelihood of a row changes by less.
@@ -48,6 +51,7 @@ impl EmConfig {
             components,
             covariance: Covariance::Full,
             floor: 1e-4,
+            shrinkage: 0.0,
             max_iterations: 100,
             tolerance: 1e-3,
             starts: 1,
@@ -58,6 +62,9 @@ impl EmConfig {
     pub fn validate(&self) -> Result<()> {
         at_least(1, "components", self.components)?;
         positive("floor", self.floor)?;
+        if !(self.shrinkage.is_finite() && self.shrinkage >= 0.0) {
+            return Err(Error::setting("shrinkage", self.shrinkage, "finite and not negative"));
+        }
         at_least(1, "max_iterations", self.max_iterations)?;
         positive("tolerance", self.tolerance)?;
         at_least(1, "starts", self.starts)?;
@@ -221,7 +228,7 @@ fn sums(
     let of_part = |begin: usize| {
         let mut sums = nothing();
         let mut weights = vec![0.0; number * BLOCK];
-        let mut gathered = Gathered::new(features);
+        let mut gathered = Gathered::new();
         for first in (begin..tiles.rows().min(begin + part)).step_by(BLOCK) {
             let rows = BLOCK.min(tiles.rows() - first);
             sums.log_likelihood += weigh(first, rows, &mut weights);
@@ -251,13 +258,12 @@ struct Gathered {
     centred: Vec<f64>,
     scratch: Vec<f64>,
     chosen: Vec<usize>,
-    features: usize,
 }
 
 impl Gathered {
-    fn new(features: usize) -> Self {
+    fn new() -> Self {
         let (weights, centred, chosen) = (Vec::new(), Vec::new(), Vec::new());
-        Self { weights, centred, scratch: vec![0.0; BLOCK], chosen, features }
+        Self { weights, centred, scratch: vec![0.0; BLOCK], chosen }
     }
 
     fn gather(&mut self, tiles: &Tiles, first: usize, weights: &[f64], centre: &[f64]) {
@@ -268,8 +274,8 @@ impl Gathered {
         self.weights.extend(self.chosen.iter().map(|&row| weights[row]));
         self.weights.resize(padded, 0.0);
         self.centred.clear();
-        for feature in 0..self.features {
-            let centred = |&row: &usize| tiles.value(first + row, feature) - centre[feature];
+        for (feature, centre) in centre.iter().enumerate() {
+            let centred = |&row: &usize| tiles.value(first + row, feature) - centre;
             self.centred.extend(self.chosen.iter().map(centred));
             self.centred.resize((feature + 1) * padded, 0.0);
         }
@@ -286,46 +292,58 @@ fn maximise(
     features: usize,
     config: &EmConfig,
 ) -> Result<GaussianMixture> {
-    let kept = (0..sums.mass.len()).filter(|&component| sums.mass[component] > EMPTY);
-    let (mut log_weights, mut means, mut factors) = (Vec::new(), Vec::new(), Vec::new());
-    for component in kept {
+    let kept: Vec<usize> =
+        (0..sums.mass.len()).filter(|&component| sums.mass[component] > EMPTY).collect();
+    let (mut log_weights, mut means, mut scatters) = (Vec::new(), Vec::new(), Vec::new());
+    let mut pooled = vec![0.0; triangle(features)];
+    let mut total = 0.0;
+    for &component in &kept {
         let mass = sums.mass[component];
-        let centre = &centres[component * features..][..features];
-        let shift: Vec<f64> = sums.first[component * features..][..features]
-            .iter()
-            .map(|first| first / mass)
-            .collect();
-        let second = &sums.second[component * triangle(features)..][..triangle(features)];
-        let mut covariance = vec![0.0; features * features];
+        let first = &sums.first[component * features..][..features];
+        let mut scatter =
+            sums.second[component * triangle(features)..][..triangle(features)].to_vec();
         for row in 0..features {
-            for column in 0..=row {
-                let moment = second[triangle(row) + column] / mass;
-                let wanted = row == column || config.covariance == Covariance::Full;
-                let value = if wanted { moment - shift[row] * shift[column] } else { 0.0 };
-                covariance[row * features + column] = value;
-                covariance[column * features + row] = value;
+            let begin = if config.covariance == Covariance::Full { 0 } else { row };
+            for column in begin..=row {
+                scatter[triangle(row) + column] -= first[row] * first[column] / mass;
             }
         }
         log_weights.push(mass.ln());
-        means.extend(centre.iter().zip(&shift).map(|(centre, shift)| centre + shift));
-        factors.extend(factor(covariance, features, config.floor)?);
+        let centre = &centres[component * features..][..features];
+        means.extend(centre.iter().zip(first).map(|(centre, first)| centre + first / mass));
+        pooled.iter_mut().zip(&scatter).for_each(|(pooled, scatter)| *pooled += scatter);
+        total += mass;
+        scatters.push((mass, scatter));
+    }
+    let mut factors = Vec::with_capacity(kept.len() * triangle(features));
+    for (mass, scatter) in scatters {
+        let value = |(scatter, pooled): (&f64, &f64)| {
+            (scatter + config.shrinkage * pooled / total) / (mass + config.shrinkage)
+        };
+        let covariance: Vec<f64> = scatter.iter().zip(&pooled).map(value).collect();
+        factors.extend(factor(&covariance, features, config.floor)?);
     }
     GaussianMixture::new(features, log_weights, means, factors)
 }
 
-/// The lower triangle of the Cholesky factor of a covariance with a floor; the floor is raised where rounding has eaten it.
-fn factor(mut covariance: Vec<f64>, features: usize, floor: f64) -> Result<Vec<f64>> {
-    let diagonal: Vec<f64> =
-        covariance.iter().step_by(features + 1).map(|variance| variance.max(0.0)).collect();
-    let largest = diagonal.iter().copied().fold(0.0, f64::max);
+/// The lower triangle of the Cholesky factor of a covariance (its lower triangle) with a floor; the floor is raised where
+/// rounding has eaten it.
+fn factor(covariance: &[f64], features: usize, floor: f64) -> Result<Vec<f64>> {
+    let mut square = vec![0.0; features * features];
+    for row in 0..features {
+        square[row * features..][..=row].copy_from_slice(&covariance[triangle(row)..][..=row]);
+    }
+    let variances: Vec<f64> =
+        square.iter().step_by(features + 1).map(|variance| variance.max(0.0)).collect();
+    let largest = variances.iter().copied().fold(0.0, f64::max);
     let mut floor = floor;
     loop {
-        for (feature, variance) in diagonal.iter().enumerate() {
-            covariance[feature * (features + 1)] = variance + floor;
+        for (feature, variance) in variances.iter().enumerate() {
+            square[feature * (features + 1)] = variance + floor;
         }
-        match cholesky(&covariance, features, "a component of the Gaussian mixture") {
-            Ok(square) => {
-                let row = |row: usize| square[row * features..][..=row].iter().copied();
+        match cholesky(&square, features, "a component of the Gaussian mixture") {
+            Ok(factor) => {
+                let row = |row: usize| factor[row * features..][..=row].iter().copied();
                 return Ok((0..features).flat_map(row).collect());
             }
             Err(error) if floor > largest => return Err(error),

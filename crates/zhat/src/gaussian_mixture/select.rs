@@ -12,14 +12,24 @@ use crate::watch::Watch;
 /// Numbers of components that are tried.
 const LADDER: [usize; 11] = [1, 2, 3, 5, 8, 12, 20, 40, 80, 160, 320];
 
-/// The ladder ends after so many rungs in a row that are no better than one before them.
+/// The ladder ends after so many rungs in a row that are no better than one before them; so does that of one kind.
 const PATIENCE: usize = 2;
 
-/// Above so many rows, full covariances with the small floor have always been the best: nothing else is tried.
+/// Above so many rows there is one kind only, full covariances with a small floor: the others are for want of rows.
 const MANY_ROWS: usize = 3_000;
 
-/// Multiplications in an iteration of EM at most: about a tenth of a second on one core.
-const MOST_WORK: f64 = 4e8;
+/// Covariance, floor and shrinkage of what is tried; for many rows the first alone.
+const KINDS: [(Covariance, f64, f64); 6] = [
+    (Covariance::Full, 1e-4, 0.0),
+    (Covariance::Full, 1e-2, 0.0),
+    (Covariance::Diagonal, 1e-4, 0.0),
+    (Covariance::Full, 1e-4, 10.0),
+    (Covariance::Full, 1e-4, 30.0),
+    (Covariance::Full, 1e-4, 100.0),
+];
+
+/// Multiplications in an iteration of EM at most: about a third of a second on one core.
+const MOST_WORK: f64 = 1.2e9;
 
 /// What is tried, and how much of the data it is tried on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,18 +84,17 @@ impl Selection {
         LADDER.into_iter().filter(affordable).collect()
     }
 
-    /// The kinds to try for so many rows, each for a number of components.
-    fn kinds(&self, rows: usize, components: usize) -> Vec<EmConfig> {
+    /// The kinds to try for so many rows, whatever the number of components.
+    fn kinds(&self, rows: usize) -> Vec<EmConfig> {
         let few = rows <= MANY_ROWS;
-        let kinds =
-            [(Covariance::Full, 1e-4), (Covariance::Full, 1e-2), (Covariance::Diagonal, 1e-4)];
-        let config = |&(covariance, floor): &(Covariance, f64)| EmConfig {
+        let kind = |&(covariance, floor, shrinkage): &(Covariance, f64, f64)| EmConfig {
             covariance,
             floor,
+            shrinkage,
             starts: if few { self.starts } else { 1 },
-            ..EmConfig::new(components)
+            ..EmConfig::new(1)
         };
-        kinds[..if few { kinds.len() } else { 1 }].iter().map(config).collect()
+        KINDS[..if few { KINDS.len() } else { 1 }].iter().map(kind).collect()
     }
 }
 
@@ -199,21 +208,43 @@ struct Candidate {
 }
 
 impl Candidate {
+    fn fit(
+        config: EmConfig,
+        splits: &[Split],
+        features: usize,
+        streams: &Streams,
+        watch: &Watch,
+    ) -> Result<Self> {
+        let of_split = |(lane, split): (usize, &Split)| {
+            // Kinds begin with the same centres, so that they differ in nothing else.
+            let rng = &mut streams.stream("mixture-start", config.components as u64, lane as u64);
+            let watched = &mut |_| watch.check();
+            let (mixture, _) = em::fit(&split.train, features, &config, rng, watched)?;
+            let log_densities = mixture.log_densities(&split.held_out);
+            watch.advance(1);
+            Ok((mixture, log_densities))
+        };
+        let found: Vec<(GaussianMixture, Vec<f64>)> =
+            splits.par_iter().enumerate().map(of_split).collect::<Result<_>>()?;
+        let (fits, held_out): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        Ok(Self { config, fits, held_out: held_out.concat() })
+    }
+
     fn mean(&self) -> f64 {
         self.held_out.iter().sum::<f64>() / self.held_out.len() as f64
     }
 
-    /// Fewer numbers are simpler, and so is a higher floor.
-    fn complexity(&self, features: usize) -> (usize, f64) {
+    /// How many numbers it has.
+    fn complexity(&self, features: usize) -> usize {
         let covariance = match self.config.covariance {
             Covariance::Full => triangle(features),
             Covariance::Diagonal => features,
         };
-        (self.config.components * (1 + features + covariance), -self.config.floor)
+        self.config.components * (1 + features + covariance)
     }
 }
 
-/// Climbs the ladder, all kinds and splits of a rung side by side.
+/// Climbs the ladder, all kinds and splits of a rung side by side; a kind that has become worse and worse is left behind.
 fn candidates(
     splits: &[Split],
     features: usize,
@@ -222,45 +253,63 @@ fn candidates(
     watch: &Watch,
 ) -> Result<Vec<Candidate>> {
     let rows = splits.iter().map(|split| split.train.len() / features).min().expect("a split");
-    let rungs = selection.rungs(rows, features);
-    watch.begin((rungs.len() * selection.kinds(rows, 1).len() * splits.len()) as u64);
+    let (rungs, kinds) = (selection.rungs(rows, features), selection.kinds(rows));
+    watch.begin((rungs.len() * kinds.len() * splits.len()) as u64);
     let mut found: Vec<Candidate> = Vec::new();
-    let (mut best, mut failures) = (f64::NEG_INFINITY, 0);
+    let mut overall = Progress::default();
+    let mut progress = vec![Progress::default(); kinds.len()];
     for components in rungs {
-        let kinds = selection.kinds(rows, components);
-        let jobs: Vec<(usize, usize)> = (0..kinds.len())
-            .flat_map(|kind| (0..splits.len()).map(move |split| (kind, split)))
+        // A single component is the average of all: it cannot shrink towards it.
+        let tried: Vec<usize> = (0..kinds.len())
+            .filter(|&kind| !progress[kind].has_ended())
+            .filter(|&kind| components > 1 || kinds[kind].shrinkage == 0.0)
             .collect();
-        let fits: Vec<(GaussianMixture, Vec<f64>)> = jobs
-            .into_par_iter()
-            .map(|(kind, split)| {
-                // Kinds begin with the same centres, so that they differ in nothing else.
-                let rng = &mut streams.stream("mixture-start", components as u64, split as u64);
-                let Split { train, held_out } = &splits[split];
-                let watched = &mut |_| watch.check();
-                let (mixture, _) = em::fit(train, features, &kinds[kind], rng, watched)?;
-                let log_densities = mixture.log_densities(held_out);
-                watch.advance(1);
-                Ok((mixture, log_densities))
+        let fitted: Vec<Candidate> = tried
+            .par_iter()
+            .map(|&kind| {
+                let config = EmConfig { components, ..kinds[kind].clone() };
+                Candidate::fit(config, splits, features, streams, watch)
             })
             .collect::<Result<_>>()?;
-        let mut fits = fits.into_iter();
-        let before = best;
-        for config in kinds {
-            let (fits, log_densities): (Vec<_>, Vec<_>) = fits.by_ref().take(splits.len()).unzip();
-            let candidate = Candidate { config, fits, held_out: log_densities.concat() };
-            best = best.max(candidate.mean());
-            found.push(candidate);
+        for (&kind, candidate) in tried.iter().zip(&fitted) {
+            progress[kind].hear(candidate.mean());
         }
-        failures = if best > before { 0 } else { failures + 1 };
-        if failures == PATIENCE {
+        overall.hear(fitted.iter().map(Candidate::mean).fold(f64::NEG_INFINITY, f64::max));
+        found.extend(fitted);
+        if overall.has_ended() {
             break;
         }
     }
     Ok(found)
 }
 
-/// The simplest candidate that is within the standard errors of the best, and the record of all.
+/// The best of a ladder so far, and how many rungs ago it was.
+#[derive(Clone)]
+struct Progress {
+    best: f64,
+    since: usize,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self { best: f64::NEG_INFINITY, since: 0 }
+    }
+}
+
+impl Progress {
+    fn hear(&mut self, value: f64) {
+        let better = value > self.best;
+        self.since = if better { 0 } else { self.since + 1 };
+        self.best = self.best.max(value);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.since >= PATIENCE
+    }
+}
+
+/// The candidate with the fewest numbers that is within the standard errors of the best (of several with as many, the
+/// best), and the record of all.
 fn choose(candidates: &[Candidate], features: usize, selection: &Selection) -> (usize, Vec<Tried>) {
     let best = candidates
         .iter()
@@ -286,9 +335,10 @@ fn choose(candidates: &[Candidate], features: usize, selection: &Selection) -> (
         let tried: &Tried = &tried[at];
         tried.behind <= selection.standard_errors * tried.standard_error
     };
-    let complexity = |at: usize| candidates[at].complexity(features);
     let simplest = |&a: &usize, &b: &usize| {
-        complexity(a).partial_cmp(&complexity(b)).expect("floors are numbers")
+        let complexity = |at: usize| candidates[at].complexity(features);
+        let better = || tried[b].log_density.total_cmp(&tried[a].log_density);
+        complexity(a).cmp(&complexity(b)).then_with(better)
     };
     let chosen = (0..candidates.len()).filter(good).min_by(simplest).expect("the best is good");
     (chosen, tried)
@@ -351,8 +401,8 @@ mod tests {
         assert_eq!(selection.rungs(3, 4), [1]);
         assert_eq!(selection.rungs(20_000, 10).last(), Some(&80));
         assert_eq!(selection.rungs(20_000, 1_000), [1]);
-        assert_eq!(selection.kinds(3_000, 2).len(), 3);
-        assert_eq!(selection.kinds(3_001, 2).len(), 1);
+        assert_eq!(selection.kinds(3_000).len(), 6);
+        assert_eq!(selection.kinds(3_001).len(), 1);
     }
 
     #[test]
