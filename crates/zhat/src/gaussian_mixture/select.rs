@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn the_simplest_within_one_standard_error_is_chosen() {
-        // Behind the best by 1, 0.1 and 0, with standard errors of the difference of 0.06, 0.13 and 0.
+        // Behind the best by 1, 0.1 and 0, with standard errors of the difference of 0.08, 0.13 and 0.
         let candidates = [
             candidate(1, &[-2.0, -1.8, -2.2, -2.0]),
             candidate(2, &[-1.4, -0.8, -1.2, -1.0]),
