@@ -15,6 +15,7 @@ pub mod criterion;
 pub mod diagnostics;
 pub mod error;
 pub mod evaluate;
+pub mod gaussian_mixture;
 pub mod host;
 pub mod kernel;
 mod linalg;
