@@ -112,7 +112,8 @@ pub(crate) fn sigmoid<const FMA: bool>(x: f32) -> f32 {
 /// `x` above zero, `exp(x) - 1` below.
 #[inline(always)]
 pub(crate) fn elu<const FMA: bool>(x: f32) -> f32 {
-    if x > 0.0 { x } else { exp::<FMA>(x) - 1.0 }
+    // Without a branch, which would keep it out of vector registers.
+    exp::<FMA>(x.min(0.0)) - 1.0 + x.max(0.0)
 }
 
 /// `tanh(x)` as a rational function (the coefficients of Eigen's `ptanh`), a few units in the last place.

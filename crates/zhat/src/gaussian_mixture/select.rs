@@ -1,4 +1,7 @@
-//! How many components, and of which kind: what held-out rows say, the simplest of those that are as good as the best.
+//! How many components, and of which kind: a stack of many mixtures, each in the share that held-out rows give it.
+//!
+//! A mixture of mixtures is a mixture again. On few rows it is well ahead of the best single one, which was chosen by luck as much
+//! as by merit (stacking, Smyth and Wolpert, 1999).
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -8,6 +11,7 @@ use super::{GaussianMixture, triangle};
 use crate::error::{Error, Result, at_least};
 use crate::rng::Streams;
 use crate::watch::Watch;
+use crate::weights::log_sum_exp;
 
 /// Numbers of components that are tried.
 const LADDER: [usize; 11] = [1, 2, 3, 5, 8, 12, 20, 40, 80, 160, 320];
@@ -28,6 +32,9 @@ const KINDS: [(Covariance, f64, f64); 6] = [
     (Covariance::Full, 1e-4, 100.0),
 ];
 
+/// Iterations that find the shares.
+const STACK_ITERATIONS: usize = 200;
+
 /// Multiplications in an iteration of EM at most: about a third of a second on one core.
 const MOST_WORK: f64 = 1.2e9;
 
@@ -43,8 +50,8 @@ pub struct Selection {
     pub most_rows: usize,
     /// Starts of EM for each fit to at most 3,000 rows; above, one start is enough.
     pub starts: usize,
-    /// How many standard errors of the difference a simpler mixture may be behind the best, to be preferred to it.
-    pub standard_errors: f64,
+    /// A mixture with a smaller share is left out of the stack.
+    pub smallest_share: f64,
 }
 
 impl Default for Selection {
@@ -54,7 +61,7 @@ impl Default for Selection {
             rows_per_component: 5,
             most_rows: 20_000,
             starts: 3,
-            standard_errors: 1.0,
+            smallest_share: 0.02,
         }
     }
 }
@@ -66,9 +73,9 @@ impl Selection {
         at_least(1, "rows_per_component", self.rows_per_component)?;
         at_least(1, "most_rows", self.most_rows)?;
         at_least(1, "starts", self.starts)?;
-        if !(self.standard_errors >= 0.0 && self.standard_errors.is_finite()) {
-            let expected = "finite and not negative";
-            return Err(Error::setting("standard_errors", self.standard_errors, expected));
+        if !(0.0..0.5).contains(&self.smallest_share) {
+            let expected = "at least 0 and below 0.5";
+            return Err(Error::setting("smallest_share", self.smallest_share, expected));
         }
         Ok(())
     }
@@ -106,24 +113,22 @@ pub struct Tried {
     pub config: EmConfig,
     /// Mean log-density of the held-out rows.
     pub log_density: f64,
-    /// How far it is behind the best.
-    pub behind: f64,
-    /// The standard error of that, over rows.
-    pub standard_error: f64,
+    /// Its share of the stack.
+    pub share: f64,
 }
 
-/// The mixture that was chosen, and what it was chosen from.
+/// The stack of mixtures, and what it is made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selected {
-    /// The mixture.
+    /// The stack, which is a mixture.
     pub mixture: GaussianMixture,
-    /// Which of those that were tried it is.
-    pub chosen: usize,
+    /// Log-densities of the held-out rows under the stack, in the order of the folds.
+    pub held_out: Vec<f64>,
     /// Everything that was tried, in that order.
     pub tried: Vec<Tried>,
 }
 
-/// Fits mixtures to the training rows, and chooses by the validation rows.
+/// Fits mixtures to the training rows, and stacks them by the validation rows.
 ///
 /// The unit of the watch is one fit; it may end before its total. The data should be standardised: the floors are
 /// absolute numbers.
@@ -146,13 +151,13 @@ pub fn select(
         train: thin(train, features, selection, streams, "mixture-train"),
         held_out: thin(validation, features, selection, streams, "mixture-validation"),
     };
-    let mut candidates = candidates(&[split], features, selection, streams, watch)?;
-    let (chosen, tried) = choose(&candidates, features, selection);
-    let mixture = candidates.swap_remove(chosen).fits.swap_remove(0);
-    Ok(Selected { mixture, chosen, tried })
+    let candidates = candidates(&[split], features, selection, streams, watch)?;
+    let (tried, held_out) = stack(&candidates, selection);
+    let mixture = concatenate(&tried, |at| Ok(candidates[at].fits[0].clone()))?;
+    Ok(Selected { mixture, held_out, tried })
 }
 
-/// Chooses by the rows that each of several folds leaves out, and then fits to all rows: for tables too small to set rows
+/// Stacks by the rows that each of several folds leaves out, and then fits to all rows: for tables too small to set rows
 /// aside.
 ///
 /// # Shapes
@@ -186,11 +191,13 @@ pub fn select_by_cross_validation(
         })
         .collect();
     let candidates = candidates(&splits, features, selection, streams, watch)?;
-    let (chosen, tried) = choose(&candidates, features, selection);
-    let rng = &mut streams.stream("mixture-all-rows", 0, 0);
-    let watched = &mut |_| watch.check();
-    let (mixture, _) = em::fit(&rows, features, &tried[chosen].config, rng, watched)?;
-    Ok(Selected { mixture, chosen, tried })
+    let (tried, held_out) = stack(&candidates, selection);
+    let mixture = concatenate(&tried, |at| {
+        let rng = &mut streams.stream("mixture-all-rows", 0, at as u64);
+        let watched = &mut |_| watch.check();
+        Ok(em::fit(&rows, features, &tried[at].config, rng, watched)?.0)
+    })?;
+    Ok(Selected { mixture, held_out, tried })
 }
 
 /// Rows to fit to, and others to judge by.
@@ -232,15 +239,6 @@ impl Candidate {
 
     fn mean(&self) -> f64 {
         self.held_out.iter().sum::<f64>() / self.held_out.len() as f64
-    }
-
-    /// How many numbers it has.
-    fn complexity(&self, features: usize) -> usize {
-        let covariance = match self.config.covariance {
-            Covariance::Full => triangle(features),
-            Covariance::Diagonal => features,
-        };
-        self.config.components * (1 + features + covariance)
     }
 }
 
@@ -308,40 +306,58 @@ impl Progress {
     }
 }
 
-/// The candidate with the fewest numbers that is within the standard errors of the best (of several with as many, the
-/// best), and the record of all.
-fn choose(candidates: &[Candidate], features: usize, selection: &Selection) -> (usize, Vec<Tried>) {
-    let best = candidates
-        .iter()
-        .max_by(|a, b| a.mean().total_cmp(&b.mean()))
-        .expect("one component is always tried");
-    let tried: Vec<Tried> = candidates
-        .iter()
-        .map(|candidate| {
-            let differences: Vec<f64> =
-                best.held_out.iter().zip(&candidate.held_out).map(|(a, b)| a - b).collect();
-            let number = differences.len() as f64;
-            let behind = differences.iter().sum::<f64>() / number;
-            let squares: f64 = differences.iter().map(|value| (value - behind).powi(2)).sum();
-            Tried {
-                config: candidate.config.clone(),
-                log_density: candidate.mean(),
-                behind,
-                standard_error: (squares / (number * (number - 1.0).max(1.0))).sqrt(),
+/// The share of every candidate that makes the held-out rows likeliest, and their log-densities under the stack.
+///
+/// The likelihood is concave in the shares; EM climbs it. Candidates whose share is small are left out, and the others share anew.
+fn stack(candidates: &[Candidate], selection: &Selection) -> (Vec<Tried>, Vec<f64>) {
+    let rows = candidates[0].held_out.len();
+    let mut shares = vec![1.0 / candidates.len() as f64; candidates.len()];
+    for round in 0..2 {
+        for _ in 0..STACK_ITERATIONS {
+            let mut sums = vec![0.0; candidates.len()];
+            for row in 0..rows {
+                let terms = weighed(candidates, &shares, row);
+                let total = log_sum_exp(&terms);
+                sums.iter_mut().zip(&terms).for_each(|(sum, term)| *sum += (term - total).exp());
             }
-        })
-        .collect();
-    let good = |&at: &usize| {
-        let tried: &Tried = &tried[at];
-        tried.behind <= selection.standard_errors * tried.standard_error
-    };
-    let simplest = |&a: &usize, &b: &usize| {
-        let complexity = |at: usize| candidates[at].complexity(features);
-        let better = || tried[b].log_density.total_cmp(&tried[a].log_density);
-        complexity(a).cmp(&complexity(b)).then_with(better)
-    };
-    let chosen = (0..candidates.len()).filter(good).min_by(simplest).expect("the best is good");
-    (chosen, tried)
+            shares = sums.iter().map(|sum| sum / rows as f64).collect();
+        }
+        if round == 0 {
+            let largest = shares.iter().copied().fold(0.0, f64::max);
+            let least = selection.smallest_share.min(largest);
+            shares.iter_mut().filter(|share| **share < least).for_each(|share| *share = 0.0);
+            let total: f64 = shares.iter().sum();
+            shares.iter_mut().for_each(|share| *share /= total);
+        }
+    }
+    let held_out = (0..rows).map(|row| log_sum_exp(&weighed(candidates, &shares, row))).collect();
+    let tried = candidates.iter().zip(&shares).map(|(candidate, &share)| Tried {
+        config: candidate.config.clone(),
+        log_density: candidate.mean(),
+        share,
+    });
+    (tried.collect(), held_out)
+}
+
+fn weighed(candidates: &[Candidate], shares: &[f64], row: usize) -> Vec<f64> {
+    let terms = candidates.iter().zip(shares);
+    terms.map(|(candidate, share)| candidate.held_out[row] + share.ln()).collect()
+}
+
+/// One mixture of all that have a share, each as `fit` gives it.
+fn concatenate(
+    tried: &[Tried],
+    mut fit: impl FnMut(usize) -> Result<GaussianMixture>,
+) -> Result<GaussianMixture> {
+    let (mut log_weights, mut means, mut factors, mut features) = (vec![], vec![], vec![], 1);
+    for (at, tried) in tried.iter().enumerate().filter(|(_, tried)| tried.share > 0.0) {
+        let mixture = fit(at)?;
+        features = mixture.features;
+        log_weights.extend(mixture.log_weights.iter().map(|weight| weight + tried.share.ln()));
+        means.extend(mixture.means);
+        factors.extend(mixture.factors);
+    }
+    GaussianMixture::new(features, log_weights, means, factors)
 }
 
 /// The rows, or as many of them as the selection takes at most, drawn without replacement.
@@ -375,23 +391,20 @@ mod tests {
     }
 
     #[test]
-    fn the_simplest_within_one_standard_error_is_chosen() {
-        // Behind the best by 1, 0.1 and 0, with standard errors of the difference of 0.08, 0.13 and 0.
+    fn shares_are_those_that_make_the_held_out_rows_likeliest() {
+        // Two that are each right about other rows, and one that is always behind.
         let candidates = [
-            candidate(1, &[-2.0, -1.8, -2.2, -2.0]),
-            candidate(2, &[-1.4, -0.8, -1.2, -1.0]),
-            candidate(3, &[-1.0, -1.0, -1.0, -1.0]),
+            candidate(1, &[-1.0, -1.0, -1.0, -3.0]),
+            candidate(2, &[-3.0, -3.0, -3.0, -1.0]),
+            candidate(3, &[-9.0, -9.0, -9.0, -9.0]),
         ];
-        let mut selection = Selection::default();
-        let (chosen, tried) = choose(&candidates, 2, &selection);
-        assert_eq!(chosen, 1);
-        assert!((tried[1].behind - 0.1).abs() < 1e-12);
-        // Squares of the deviations 0.3, -0.3, 0.1, -0.1 from the mean are 0.2; divided by 4 * 3.
-        assert!((tried[1].standard_error - (0.2f64 / 12.0).sqrt()).abs() < 1e-12);
-        selection.standard_errors = 0.0;
-        assert_eq!(choose(&candidates, 2, &selection).0, 2);
-        selection.standard_errors = 100.0;
-        assert_eq!(choose(&candidates, 2, &selection).0, 0);
+        let (tried, held_out) = stack(&candidates, &Selection::default());
+        assert_eq!(tried[2].share, 0.0);
+        // d/ds of 3 log(s a + (1 - s) b) + log(s b + (1 - s) a) is zero, with a = e^-1 and b = e^-3.
+        let (s, a, b) = (tried[0].share, (-1f64).exp(), (-3f64).exp());
+        let slope = 3.0 * (a - b) / (s * a + (1.0 - s) * b) + (b - a) / (s * b + (1.0 - s) * a);
+        assert!(slope.abs() < 1e-6 && (tried[0].share + tried[1].share - 1.0).abs() < 1e-12);
+        assert!((held_out[0] - (s * a + (1.0 - s) * b).ln()).abs() < 1e-12);
     }
 
     #[test]
@@ -414,26 +427,17 @@ mod tests {
         let by_folds =
             select_by_cross_validation(&train, 2, 5, &selection, &streams, &watch).unwrap();
         for selected in [&by_validation, &by_folds] {
-            assert_eq!(selected.mixture.num_components(), 3);
-            let chosen = &selected.tried[selected.chosen];
-            assert_eq!(chosen.config.components, 3);
-            assert!(chosen.behind <= chosen.standard_error);
-            assert!(selected.tried.iter().all(|tried| tried.behind >= 0.0));
+            let of_three = |t: &Tried| if t.config.components >= 3 { t.share } else { 0.0 };
+            assert!(selected.tried.iter().map(of_three).sum::<f64>() > 0.9);
+            assert!((selected.tried.iter().map(|t| t.share).sum::<f64>() - 1.0).abs() < 1e-9);
             assert_eq!(selected.tried[0].config.components, 1);
+            // The stack is at least as good as each of its parts on what they were stacked by.
+            let mean = selected.held_out.iter().sum::<f64>() / 600.0;
+            assert!(selected.tried.iter().all(|tried| tried.log_density < mean + 1e-3));
         }
-        // What is reported of the chosen one is what its mixture gives the rows that were held out.
-        let mean = by_validation.mixture.log_densities(&validation).iter().sum::<f64>() / 600.0;
-        assert_eq!(mean, by_validation.tried[by_validation.chosen].log_density);
-    }
-
-    #[test]
-    fn one_gaussian_needs_one_component() {
-        let mut rng = Streams::new(4).stream("test", 0, 0);
-        let rows: Vec<f32> = rng.normals(900).into_iter().map(|value| value as f32).collect();
-        let (selection, watch) = (Selection::default(), Watch::default());
-        let found =
-            select_by_cross_validation(&rows, 3, 10, &selection, &Streams::new(5), &watch).unwrap();
-        assert_eq!(found.mixture.num_components(), 1);
+        // What is reported is what the mixture gives the rows that were held out.
+        let found = by_validation.mixture.log_densities(&validation);
+        assert!(found.iter().zip(&by_validation.held_out).all(|(a, b)| (a - b).abs() < 1e-6));
     }
 
     #[test]
