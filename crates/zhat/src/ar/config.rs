@@ -7,7 +7,11 @@ use super::engine::values;
 use super::model::ArEbm;
 use super::network::{ResidualNet, bias_of, constant_linear};
 use crate::error::{Error, Result, at_least, positive};
+use crate::gaussian_mixture::GaussianMixture;
 use crate::rng::Stream;
+
+/// How much of a row's mass the network starts with, beside a Gaussian mixture that is known.
+const AWAY: f64 = 0.05;
 
 /// Activation of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -201,7 +205,8 @@ impl ArEbmConfig {
             // The model starts as its base.
             energy.last = constant_linear(vec![0.0; self.energy.width], vec![0.0], device);
         }
-        Ok(ArEbm { proposal, energy, shape: self.clone() }.masked())
+        let known = self.gaussian_mixture.then(|| standard_normal(self.features)).transpose()?;
+        Ok(ArEbm { proposal, energy, shape: self.clone(), known }.masked())
     }
 
     /// Biases from which the head learns well: normals side by side that make a standard normal, a straight spline, a known
@@ -232,13 +237,19 @@ impl ArEbmConfig {
                     }
                 }
                 _ if at + 1 == outputs - self.context && self.gaussian_mixture => {
-                    (self.features as f64 / 0.3).max(2.0).ln()
+                    (self.features as f64 / AWAY).ln()
                 }
                 _ => 0.0,
             } as f32;
         }
         proposal.last = constant_linear(weight, bias, &last.weight.val().device());
     }
+}
+
+fn standard_normal(features: usize) -> Result<GaussianMixture> {
+    let diagonal = |row: usize| (0..=row).map(move |column| f64::from(row == column));
+    let factor = (0..features).flat_map(diagonal).collect();
+    GaussianMixture::new(features, vec![0.0], vec![0.0; features], factor)
 }
 
 /// The quantile of a standard normal (Acklam's rational approximation, relative error 1e-9).

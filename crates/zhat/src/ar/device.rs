@@ -111,10 +111,13 @@ impl AllCandidates<'_> {
             let features = self.model.condition(rows.narrow(1, 0, known.max(1)), known, masks);
             self.conditioned = Some(features);
         }
+        let rows = self.forward.rows.chunks_exact(features).step_by(candidates);
+        let rows: Vec<f32> = rows.flatten().copied().collect();
+        let known =
+            self.model.known_of(tensor(rows, [observations, features], &self.device), stage);
         let features = self.conditioned.clone().expect("the first stage was run");
         let of_row: Vec<usize> = (0..number).map(|row| row / candidates).collect();
-        let of_row = indices(&of_row, [number], &self.device);
-        self.model.outlook_of(features.select(0, of_row), stage)
+        self.model.outlook_of(features, known, stage).select(&of_row)
     }
 
     /// The sum of all log-densities times their coefficients.
@@ -219,17 +222,9 @@ fn propose_shared(
     let rows = representative.len();
     masks.set_rows(rows_of(&distinct, candidates, rows));
     let device = prefix.device();
-    let select =
-        |values: Tensor<2>, rows: &[usize]| values.select(0, indices(rows, [rows.len()], &device));
-    let outlook = model.propose(select(prefix, &distinct), stage, Some(&mut *masks));
-    if sharing.is_empty() {
-        return outlook;
-    }
-    Outlook {
-        context: select(outlook.context, &sharing),
-        head: select(outlook.head, &sharing),
-        features: select(outlook.features, &sharing),
-    }
+    let prefix = prefix.select(0, indices(&distinct, [distinct.len()], &device));
+    let outlook = model.propose(prefix, stage, Some(&mut *masks));
+    if sharing.is_empty() { outlook } else { outlook.select(&sharing) }
 }
 
 /// The outlook as the proposal's objective sees it: all of it, or the mixture's own layer alone.
@@ -242,7 +237,7 @@ fn detached_trunk(
     if settings.context_flow == ContextFlow::Shared || settings.criterion == Method::QOnly {
         return outlook.clone();
     }
-    let detached = model.outlook_of(outlook.features.clone().detach(), stage);
+    let detached = model.outlook_of(outlook.features.clone().detach(), None, stage);
     Outlook { head: detached.head, ..outlook.clone() }
 }
 

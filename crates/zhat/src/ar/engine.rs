@@ -11,6 +11,7 @@ use super::model::ArEbm;
 use super::network::{ResidualNet, bias_of};
 use super::panels::{Panels, padded};
 use super::trunk::{Layer, LayerGradient, Trunk};
+use crate::gaussian_mixture::{Conditionals, GaussianMixture};
 
 /// A copy of a model's parameters in panels.
 #[derive(Debug, Clone)]
@@ -18,6 +19,8 @@ pub struct Engine {
     pub config: ArEbmConfig,
     pub proposal: ProposalEngine,
     pub energy: EnergyEngine,
+    /// Room for the conditionals of the Gaussian mixture beside the head.
+    pub known: Option<Conditionals>,
 }
 
 /// The proposal network.
@@ -107,6 +110,7 @@ impl Engine {
             config: config.clone(),
             proposal: ProposalEngine::new(config, &model.proposal),
             energy: EnergyEngine::new(config, &model.energy),
+            known: model.known.as_ref().map(GaussianMixture::conditionals),
         }
     }
 

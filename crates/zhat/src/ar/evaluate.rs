@@ -156,7 +156,7 @@ impl Evaluator {
         } else {
             forward.weigh(engine, stage, None, conditioning, pass);
             if self.is_normalised() {
-                forward.normalise(engine, self.rule, conditioning, pass);
+                forward.normalise(engine, stage, self.rule, conditioning, pass);
             }
         }
         forward.forget_sharing();

@@ -5,12 +5,13 @@ use super::defence::Defence;
 use super::dropout::Masks;
 use super::elementwise;
 use super::engine::{Engine, at_stage};
-use super::head::Head;
+use super::head::{Head, Known};
 use super::mixture::total;
 use super::panels::{Panels, STRIP, strip};
 use super::quadrature::Rule;
 use super::simd::{dispatch, softplus, tanh};
 use super::trunk::Tape;
+use crate::gaussian_mixture::Conditionals;
 use crate::rng::Stream;
 
 /// Nodes of normalisers that go through the energy network together.
@@ -26,9 +27,17 @@ pub struct Conditioning {
     /// Prefix of every row; empty where every row has its own.
     pub sharing: Vec<usize>,
     pub tape: Tape,
+    /// What the Gaussian mixture beside the head makes of every prefix, where there is one.
+    known: Vec<Conditionals>,
 }
 
 impl Conditioning {
+    /// What the Gaussian mixture beside the head says about the next feature of a prefix.
+    pub fn known(&self, prefix: usize, stage: usize) -> Option<Known<'_>> {
+        let known = self.known.get(prefix)?;
+        Some([known.log_weights(stage), known.means(stage), known.scales(stage)])
+    }
+
     /// The prefix of a row.
     pub fn prefix_of(&self, row: usize) -> usize {
         self.sharing.get(row).copied().unwrap_or(row)
@@ -181,7 +190,8 @@ impl Forward {
         conditioning: &mut Conditioning,
     ) {
         let (rows, features, proposal) = (self.num_rows(), self.features, &engine.proposal);
-        let Conditioning { prefix: prefixes_known, sharing, tape } = conditioning;
+        let Conditioning { prefix: prefixes_known, sharing, tape, known: of_mixture } =
+            conditioning;
         let mut distinct: Vec<usize> = Vec::new();
         sharing.clear();
         match &mut masks {
@@ -212,6 +222,15 @@ impl Forward {
             let row = distinct.get(prefix).copied().unwrap_or(prefix);
             for (column, &value) in self.rows[row * features..][..known].iter().enumerate() {
                 prefixes_known.set(prefix, column, value);
+            }
+        }
+        if let Some(room) = &engine.known {
+            of_mixture.resize(prefixes, room.clone());
+            for (prefix, of_mixture) in of_mixture.iter_mut().enumerate() {
+                let row = distinct.get(prefix).copied().unwrap_or(prefix);
+                of_mixture.begin();
+                let seen = self.rows[row * features..][..known].iter().enumerate();
+                seen.for_each(|(feature, &x)| of_mixture.see(feature, x));
             }
         }
         // Without known features all rows are the same; the trunk repeats the one row where dropout makes them differ.
@@ -245,7 +264,7 @@ impl Forward {
             let prefix = conditioning.prefix_of(row);
             if current != Some(prefix) {
                 pass.head_raw.read_row(prefix, &mut raw);
-                head.set(&raw, None);
+                head.set(&raw, conditioning.known(prefix, stage));
                 current = Some(prefix);
             }
             let x = &mut self.rows[row * self.features + stage];
@@ -333,6 +352,7 @@ impl Forward {
     pub fn normalise(
         &mut self,
         engine: &Engine,
+        stage: usize,
         rule: Rule,
         conditioning: &Conditioning,
         pass: &mut Pass,
@@ -345,7 +365,7 @@ impl Forward {
         let mut log_w: Vec<f32> = Vec::new();
         for prefix in 0..number {
             pass.head_raw.read_row(prefix, &mut raw);
-            head.set(&raw, None);
+            head.set(&raw, conditioning.known(prefix, stage));
             nodes.clear();
             head.nodes(rule, &mut nodes);
             for &[at, weight] in &nodes {
@@ -397,7 +417,7 @@ impl Forward {
             .map(|prefix| {
                 pass.head_raw.read_row(prefix, &mut raw);
                 let mut head = Head::new(&engine.config);
-                head.set(&raw, None);
+                head.set(&raw, conditioning.known(prefix, stage));
                 head
             })
             .collect();

@@ -11,10 +11,12 @@ use super::masked::Degrees;
 use super::network::{ResidualNet, bias_of};
 use super::quadrature::Rule;
 use super::spline;
-use crate::host::Place;
+use crate::gaussian_mixture::GaussianMixture;
+use crate::host::{Place, indices};
 use crate::model::{SequentialModel, UnnormalisedModel, log_sum_exp};
 use crate::proposal::SequentialProposal;
 use crate::rng::Stream;
+use crate::weights;
 
 /// `p~(x) = prod_d p~(x_d | x_<d)` and `q(x) = prod_d q(x_d | x_<d)`.
 ///
@@ -30,6 +32,9 @@ pub struct ArEbm {
     /// Sizes of both, which are no parameters.
     #[module(skip)]
     pub shape: ArEbmConfig,
+    /// The Gaussian mixture beside the head, which is no parameter: a standard normal until another is given.
+    #[module(skip)]
+    pub known: Option<GaussianMixture>,
 }
 
 /// What the proposal network says about the next feature of every row.
@@ -41,9 +46,25 @@ pub struct Outlook {
     pub head: Tensor<2>,
     /// What the last layer makes both from, `[n, width]`.
     pub features: Tensor<2>,
+    /// What the Gaussian mixture beside the head says about every row.
+    pub known: Option<Vec<KnownRow>>,
 }
 
+/// Log weights, means and scales of a mixture.
+type KnownRow = [Vec<f32>; 3];
+
 impl ArEbm {
+    /// With another Gaussian mixture beside the head.
+    ///
+    /// # Panics
+    /// If the shape has none there, or the mixture is of other features.
+    pub fn with_gaussian_mixture(mut self, mixture: GaussianMixture) -> Self {
+        assert!(self.shape.gaussian_mixture, "model.gaussian-mixture is false");
+        assert_eq!(mixture.features(), self.shape.features, "a mixture of the same features");
+        self.known = Some(mixture);
+        self
+    }
+
     /// With zeros for all weights that a masked conditioner may not have, for parameters that come from elsewhere.
     pub fn masked(mut self) -> Self {
         if let Some(degrees) = Degrees::new(&self.shape) {
@@ -64,8 +85,23 @@ impl ArEbm {
         stage: usize,
         masks: Option<&mut Masks>,
     ) -> Outlook {
+        let known = self.known_of(prefix.clone(), stage);
         let features = self.condition(prefix, stage, masks);
-        self.outlook_of(features, stage)
+        self.outlook_of(features, known, stage)
+    }
+
+    /// What the Gaussian mixture says about the next feature of every row.
+    pub(super) fn known_of(&self, prefix: Tensor<2>, stage: usize) -> Option<Vec<KnownRow>> {
+        let mut conditionals = self.known.as_ref()?.conditionals();
+        let columns = prefix.dims()[1];
+        let rows: Vec<f32> = prefix.to_data().iter::<f32>().collect();
+        let row = |row: &[f32]| {
+            conditionals.begin();
+            row[..stage].iter().enumerate().for_each(|(d, &x)| conditionals.see(d, x));
+            [conditionals.log_weights(stage), conditionals.means(stage), conditionals.scales(stage)]
+                .map(<[f32]>::to_vec)
+        };
+        Some(rows.chunks_exact(columns).map(row).collect())
     }
 
     /// What the trunk of the proposal network makes of the first `known` features.
@@ -96,7 +132,12 @@ impl ArEbm {
     }
 
     /// What the last layer of the proposal network says about a feature.
-    pub(super) fn outlook_of(&self, features: Tensor<2>, stage: usize) -> Outlook {
+    pub(super) fn outlook_of(
+        &self,
+        features: Tensor<2>,
+        known: Option<Vec<KnownRow>>,
+        stage: usize,
+    ) -> Outlook {
         let (weight, bias) = self.last_layer(stage);
         let output = features.clone().matmul(weight) + bias;
         let (context, outputs) = (self.shape.context, output.dims()[1]);
@@ -104,6 +145,7 @@ impl ArEbm {
             context: output.clone().narrow(1, 0, context),
             head: output.narrow(1, context, outputs - context),
             features,
+            known,
         }
     }
 
@@ -163,16 +205,9 @@ impl ArEbm {
         let part = |index: usize| -> Vec<f64> {
             rows.iter().flatten().map(|node| f64::from(node[index])).collect()
         };
-        let repeated = |values: &Tensor<2>| {
-            let width = values.dims()[1];
-            values.clone().unsqueeze_dim::<3>(1).repeat_dim(1, most).reshape([number * most, width])
-        };
         let x: Tensor<2> = place.tensor(part(0), [number * most, 1]);
-        let repeated = Outlook {
-            context: repeated(&outlook.context),
-            head: repeated(&outlook.head),
-            features: repeated(&outlook.features),
-        };
+        let of_node: Vec<usize> = (0..number * most).map(|node| node / most).collect();
+        let repeated = outlook.select(&of_node);
         let log_q = repeated.log_density(&self.shape, x.clone());
         let log_w =
             self.log_factor_given(x, repeated.context, log_q.clone(), None) - log_q.detach();
@@ -182,6 +217,17 @@ impl ArEbm {
 }
 
 impl Outlook {
+    /// Rows of it, any number of times.
+    pub(super) fn select(&self, rows: &[usize]) -> Self {
+        let of = indices(rows, [rows.len()], &self.head.device());
+        Self {
+            context: self.context.clone().select(0, of.clone()),
+            head: self.head.clone().select(0, of.clone()),
+            features: self.features.clone().select(0, of),
+            known: self.known.as_ref().map(|k| rows.iter().map(|&row| k[row].clone()).collect()),
+        }
+    }
+
     /// `log q(x | x_<d)`.
     ///
     /// # Shapes
@@ -195,7 +241,13 @@ impl Outlook {
         }
         if spline > 0 {
             let raw = self.head.clone().narrow(1, mixture, spline);
-            parts.push(log_spline(raw, config.spline_bins, x));
+            parts.push(log_spline(raw, config.spline_bins, x.clone()));
+        }
+        if let Some(known) = &self.known {
+            let x = x.to_data().iter::<f32>().collect::<Vec<f32>>();
+            let rows = known.iter().zip(&x);
+            let log_q = rows.map(|(row, &x)| log_known(row, x)).collect();
+            parts.push(Place::of(&self.head).tensor(log_q, [x.len(), 1]));
         }
         if shares == 0 {
             return parts.pop().expect("one part");
@@ -210,10 +262,23 @@ impl Outlook {
         let raw: Vec<f32> = raw.try_into_vec().expect("32-bit floats");
         let mut head = Head::new(shape);
         for (row, raw) in raw.chunks_exact(shape.head_outputs()).enumerate() {
-            head.set(raw, None);
+            let known = self.known.as_ref().map(|known| known[row].each_ref().map(|k| &k[..]));
+            head.set(raw, known);
             each(row, &head);
         }
     }
+}
+
+/// In double precision.
+fn log_known([log_weights, means, scales]: &KnownRow, x: f32) -> f64 {
+    let parts = log_weights.iter().zip(means).zip(scales);
+    let terms: Vec<f64> = parts
+        .map(|((log_w, mean), scale)| {
+            let z = (f64::from(x) - f64::from(*mean)) / f64::from(*scale);
+            f64::from(*log_w) - 0.5 * z * z - f64::from(*scale).ln()
+        })
+        .collect();
+    weights::log_sum_exp(&terms) - 0.5 * (2.0 * std::f64::consts::PI).ln()
 }
 
 fn log_mixture(raw: Tensor<2>, config: &ArEbmConfig, x: Tensor<2>) -> Tensor<2> {

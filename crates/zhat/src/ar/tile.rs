@@ -232,7 +232,7 @@ impl Plan<'_> {
                 pass.head_rows.push(target);
                 values.resize(values.len() + outputs, 0.0);
                 pass.head_raw.read_row(target, &mut raw);
-                head.set(&raw, None);
+                head.set(&raw, conditioning.known(target, stage));
             }
             let from = values.len() - outputs;
             head.add_gradient(pass.x[row], coefficient.log_q, &mut values[from..]);

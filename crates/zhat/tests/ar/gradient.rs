@@ -5,6 +5,7 @@ use zhat::burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use zhat::burn::optim::GradientsParams;
 use zhat::burn::tensor::{Device, Tensor, TensorData};
 use zhat::criterion::Method;
+use zhat::gaussian_mixture::GaussianMixture;
 use zhat::rng::{Stream, Streams};
 use zhat::train::{Batch, TrainingStep};
 
@@ -98,10 +99,25 @@ fn setup(config: &ArEbmConfig, batch: usize) -> (ArEbm, Batch, Streams) {
     let streams = Streams::new(11);
     let model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0)).unwrap();
     let model = model.map(&mut Randomise(streams.stream("randomise", 0, 0))).masked();
+    let model = match config.gaussian_mixture {
+        true => model.with_gaussian_mixture(gaussian_mixture(config.features)),
+        false => model,
+    };
     let mut rng = streams.stream("data", 0, 0);
     let x: Vec<f32> = (0..batch * config.features).map(|_| rng.normal() as f32).collect();
     let x = TensorData::new(x, [batch, config.features]);
     (model, Tensor::<2>::from_data(x, &Device::flex()).into(), streams)
+}
+
+/// Two components with correlated features.
+fn gaussian_mixture(features: usize) -> GaussianMixture {
+    let means = (0..2 * features).map(|i| 0.3 * (i % 5) as f64 - 0.5).collect();
+    let factor = |row: usize| {
+        (0..=row).map(move |column| if row == column { 0.8 } else { 0.2 - 0.1 * column as f64 })
+    };
+    let factor: Vec<f64> = (0..features).flat_map(factor).collect();
+    let factors = [&factor[..], &factor[..]].concat();
+    GaussianMixture::new(features, vec![-0.5, -0.9], means, factors).unwrap()
 }
 
 fn settings(criterion: Method) -> ArStepConfig {
@@ -226,7 +242,8 @@ fn corners(features: usize, dropout: f64) -> Vec<ArEbmConfig> {
 #[test]
 fn fast_gradients_equal_plain_autodiff_in_every_corner_of_the_family() {
     for (features, dropout) in [(4, 0.0), (3, 0.3), (1, 0.0)] {
-        for corner in corners(features, dropout) {
+        for (at, mut corner) in corners(features, dropout).into_iter().enumerate() {
+            corner.gaussian_mixture = at % 5 < 2;
             let local = corner.normalisation == Normalisation::Local;
             let criteria = if local { &CRITERIA[..2] } else { &CRITERIA[..3] };
             for &criterion in criteria.iter().chain([&Method::QOnly]) {
