@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use zhat::ar::{Activation, ArEbmConfig, ArStepConfig};
 use zhat::criterion::Method;
+use zhat_table::data::Marginals;
 use zhat_table::fit::FitConfig;
 
 /// Settings to start from: those of one of the paper's data sets, or the default of a fit.
@@ -56,6 +57,8 @@ impl Preset {
             Preset::Miniboone => (300_000, 128),
             Preset::Bsds300 => (600_000, 128),
         };
+        // The paper's networks see the sets as they are published.
+        config.data.marginals = Marginals::Standard;
         config.model = ArEbmConfig::new(0);
         match self {
             Preset::Gas => {
@@ -97,6 +100,7 @@ mod tests {
         let paper: Vec<FitConfig> = Preset::ALL[1..].iter().map(|p| p.config("x.csv")).collect();
         for config in &paper {
             config.validate().unwrap();
+            assert_eq!(config.data.marginals, Marginals::Standard);
             assert_eq!((config.step.warm_up, config.step.wide_share), (5_000, 0.0));
             assert_eq!((config.step.num_negatives, config.training.learning_rate), (20, 5e-4));
         }

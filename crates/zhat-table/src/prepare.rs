@@ -10,7 +10,7 @@ use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig};
 use crate::fitted::mean_log_density;
 
-/// The data of a fit, standardised, row after row.
+/// The data of a fit as features: standardised and, if so wanted, mapped to normal scores; row after row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
     /// Names of the columns.
@@ -23,7 +23,7 @@ pub struct Prepared {
     pub test: Vec<f32>,
     /// Rows of the three parts.
     pub rows: [usize; 3],
-    /// How the columns were standardised, with the training part's statistics.
+    /// How the columns became features, with the training part's statistics.
     pub standardiser: Standardiser,
     /// Hash of the rows as they were read.
     pub hash: String,
@@ -67,7 +67,7 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
     let truth_of_test =
         loaded.truth.map(|truth| mean_log_density(&*truth, test.values(), columns.len()));
     let standardiser = match data.standardise {
-        true => Standardiser::fit(&train)?,
+        true => Standardiser::fit(&train)?.with_marginals(&train, data.marginals),
         false => Standardiser::identity(columns.len()),
     };
     let standardised = |table: crate::data::Table| {
@@ -91,7 +91,7 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
 }
 
 /// A directory of `zhat data prepare`, which is split and standardised already: likelihoods are in standardised units, as
-/// those that are published for the benchmark sets.
+/// those that are published for the benchmark sets, whether the columns are mapped to normal scores or not.
 fn prepared_set(data: &DataConfig) -> Result<Prepared> {
     let given = [
         ("data.read.columns", !data.read.columns.is_empty()),
@@ -103,14 +103,22 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
         return Err(TableError::config(reason));
     }
     let PreparedSet { meta, split } = PreparedSet::read(Path::new(&data.source))?;
+    let standardiser =
+        Standardiser::identity(meta.columns.len()).with_marginals(&split.train, data.marginals);
+    let test_rows = (0..split.test.rows()).collect();
+    let [train, validation, test] = [split.train, split.validation, split.test].map(|part| {
+        let mut values = part.into_values();
+        standardiser.apply(&mut values);
+        values
+    });
     Ok(Prepared {
-        standardiser: Standardiser::identity(meta.columns.len()),
+        standardiser,
         columns: meta.columns,
         rows: meta.rows,
-        train: split.train.into_values(),
-        validation: split.validation.into_values(),
-        test_rows: (0..split.test.rows()).collect(),
-        test: split.test.into_values(),
+        train,
+        validation,
+        test_rows,
+        test,
         hash: meta.hash,
         truth_of_test: None,
         notes: meta.differences,

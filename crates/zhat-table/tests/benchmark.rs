@@ -166,18 +166,26 @@ fn power_is_the_same_from_text_and_from_the_archive_and_another_for_another_seed
 #[test]
 fn a_prepared_set_is_read_back_and_is_ready_to_be_fitted() {
     let root = directory("read-back");
-    let source = file(&root.join("power.txt"), &power_text(500));
+    let source = file(&root.join("power.txt"), &power_text(1000));
     let out = root.join("power");
     let prepared = any(Benchmark::Power, &source, &out).unwrap();
-    assert!(prepared.meta.differences.iter().any(|text| text.contains("N is 490, not 2049280")));
+    assert!(prepared.meta.differences.iter().any(|text| text.contains("N is 980, not 2049280")));
     assert_eq!(PreparedSet::read(&out).unwrap(), prepared);
     let config = FitConfig::new(out.to_str().unwrap());
-    let data = zhat_table::prepare(&config).unwrap();
+    let standard = config.clone().with_setting("data.marginals=standard").unwrap();
+    let data = zhat_table::prepare(&standard).unwrap();
     assert_eq!(data.train, prepared.split.train.values());
     assert_eq!(data.test, prepared.split.test.values());
     // Likelihoods are in standardised units, as the published ones.
-    assert_eq!(data.standardiser.log_scale(), 0.0);
+    assert_eq!(data.standardiser.log_derivatives(&data.test[..6])[0], 0.0);
     assert_eq!(data.hash, prepared.meta.hash);
+    // Normal scores are of those units too, and their derivative is counted.
+    let mapped = zhat_table::prepare(&config).unwrap();
+    assert!(mapped.train != data.train);
+    for (found, expected) in mapped.in_units(&mapped.test).iter().zip(&data.test) {
+        assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+    }
+    assert_ne!(mapped.standardiser.log_derivatives(&data.test[..6])[0], 0.0);
     let with_columns = config.with_setting("data.read.columns=[\"voltage\"]").unwrap();
     assert!(
         zhat_table::prepare(&with_columns).unwrap_err().to_string().contains("data.read.columns")

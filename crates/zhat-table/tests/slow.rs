@@ -35,7 +35,7 @@ fn opinions(fitted: &Fitted, particles: usize, seed: u64) -> Vec<Opinion> {
     assess(fitted.density(), &rows, &settings, true, seed).unwrap().opinions
 }
 
-/// `log Z` of a model of two columns by quadrature over a square in standard units.
+/// `log Z` of a model of two columns by quadrature over a square of features.
 fn quadrature(fitted: &Fitted) -> f64 {
     let standardiser = fitted.density().standardiser();
     let (limit, points) = (12.0, 2400);
@@ -45,9 +45,10 @@ fn quadrature(fitted: &Fitted) -> f64 {
         let mut x: Vec<f32> = (0..points).flat_map(|j| [at(i), at(j)]).collect();
         standardiser.invert(&mut x);
         let scores = fitted.density().score(&x).unwrap();
-        scores.log_p_tilde.iter().map(|log| log.exp()).sum::<f64>()
+        let log_p_tilde = scores.log_p_tilde.iter().zip(standardiser.log_derivatives(&x));
+        log_p_tilde.map(|(log, log_derivative)| (log - log_derivative).exp()).sum::<f64>()
     });
-    (sums.sum::<f64>() * step * step).ln() + standardiser.log_scale()
+    (sums.sum::<f64>() * step * step).ln()
 }
 
 /// Over 50 seeds, at least 45 intervals of two standard errors hold the value.

@@ -1,17 +1,36 @@
-//! Columns brought to mean 0 and standard deviation 1, and back into the units of the data.
+//! Columns brought to mean 0 and standard deviation 1 and, if wanted, on to normal scores; and back into the units of the data.
 
 use serde::{Deserialize, Serialize};
+use zhat::named;
 
 use super::error::{Error, Result};
+use super::marginal::MarginalMap;
 use super::table::Table;
 
-/// Mean and standard deviation of every column, as found in the training part.
+/// What the networks are given of each column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Marginals {
+    /// Standard units: mean 0 and standard deviation 1.
+    #[default]
+    Standard,
+    /// Normal scores, by a smooth map of the standard units; standard units where the rows are too few for one.
+    Gaussian,
+}
+
+named!(Marginals, "marginals", { Standard: "standard", Gaussian: "gaussian" });
+
+/// From the units of the data to the features of a model: mean and standard deviation of every column, as found in the
+/// training part, and the map of its standard units to normal scores if it has one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standardiser {
     /// Mean of every column.
     pub mean: Vec<f64>,
     /// Standard deviation (sigma) of every column.
     pub std_dev: Vec<f64>,
+    /// Map of every column's standard units, where there is one; empty where none has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub maps: Vec<Option<MarginalMap>>,
 }
 
 impl Standardiser {
@@ -28,15 +47,36 @@ impl Standardiser {
                 });
             }
         }
-        Ok(Self {
-            mean: statistics.iter().map(|column| column.mean).collect(),
-            std_dev: statistics.iter().map(|column| column.std_dev).collect(),
-        })
+        Ok(Self::new(
+            statistics.iter().map(|column| column.mean).collect(),
+            statistics.iter().map(|column| column.std_dev).collect(),
+        ))
+    }
+
+    /// The same with the maps of a table's columns, if they are wanted.
+    pub fn with_marginals(self, table: &Table, marginals: Marginals) -> Self {
+        let map = |column: usize| {
+            let values = table.column(column).map(f64::from);
+            MarginalMap::fit(values.map(|value| self.standardised(column, value)))
+        };
+        let mut maps: Vec<_> = match marginals {
+            Marginals::Standard => Vec::new(),
+            Marginals::Gaussian => (0..table.dimension()).map(map).collect(),
+        };
+        if maps.iter().all(Option::is_none) {
+            maps.clear();
+        }
+        Self { maps, ..self }
+    }
+
+    /// Mean and standard deviation of every column, without maps.
+    pub fn new(mean: Vec<f64>, std_dev: Vec<f64>) -> Self {
+        Self { mean, std_dev, maps: Vec::new() }
     }
 
     /// No change at all.
     pub fn identity(dimension: usize) -> Self {
-        Self { mean: vec![0.0; dimension], std_dev: vec![1.0; dimension] }
+        Self::new(vec![0.0; dimension], vec![1.0; dimension])
     }
 
     /// Number of columns.
@@ -44,40 +84,78 @@ impl Standardiser {
         self.mean.len()
     }
 
-    /// From the units of the data to standard units, in place; rows one after the other.
+    /// From the units of the data to features, in place; rows one after the other.
     ///
     /// # Panics
     /// If the values do not fill whole rows.
     pub fn apply(&self, values: &mut [f32]) {
-        self.each(values, |value, mean, std_dev| (value - mean) / std_dev);
+        self.each(values, |column, value| {
+            let standard = self.standardised(column, value);
+            self.map(column).map_or(standard, |map| map.forward(standard))
+        });
     }
 
-    /// Rows in the units of the data as rows in standard units.
-    pub fn standard(&self, rows: &[f32]) -> Vec<f32> {
+    /// Rows in the units of the data as features.
+    pub fn features(&self, rows: &[f32]) -> Vec<f32> {
         let mut rows = rows.to_vec();
         self.apply(&mut rows);
         rows
     }
 
-    /// From standard units to the units of the data, in place.
+    /// Rows in the units of the data as rows in standard deviations from the mean, whether there are maps or not.
+    pub fn standard(&self, rows: &[f32]) -> Vec<f32> {
+        let mut rows = rows.to_vec();
+        self.each(&mut rows, |column, value| self.standardised(column, value));
+        rows
+    }
+
+    /// From features to the units of the data, in place.
     ///
     /// # Panics
     /// If the values do not fill whole rows.
     pub fn invert(&self, values: &mut [f32]) {
-        self.each(values, |value, mean, std_dev| value * std_dev + mean);
+        self.each(values, |column, value| self.in_units(column, value));
     }
 
-    /// Sum of log standard deviations. A log-density in the units of the data is the one in standard units
-    /// minus this (the change of variables).
-    pub fn log_scale(&self) -> f64 {
-        self.std_dev.iter().map(|std_dev| std_dev.ln()).sum()
+    /// A feature in the units of the data.
+    pub fn in_units(&self, column: usize, feature: f64) -> f64 {
+        let standard = self.map(column).map_or(feature, |map| map.inverse(feature));
+        standard * self.std_dev[column] + self.mean[column]
     }
 
-    fn each(&self, values: &mut [f32], change: impl Fn(f64, f64, f64) -> f64) {
+    /// `sum_d log T'_d(x_d)` of every row, where `T` leads from the units of the data to features. A log-density in the units
+    /// of the data is the one of the features plus this (the change of variables); NaN where a cell is missing.
+    ///
+    /// # Panics
+    /// If the values do not fill whole rows.
+    pub fn log_derivatives(&self, rows: &[f32]) -> Vec<f64> {
+        assert_eq!(rows.len() % self.dimension(), 0, "the values fill whole rows");
+        let log_scale: f64 = self.std_dev.iter().map(|std_dev| std_dev.ln()).sum();
+        let of_cell = |(column, &value): (usize, &f32)| {
+            let standard = self.standardised(column, f64::from(value));
+            match self.map(column) {
+                _ if value.is_nan() => f64::NAN,
+                Some(map) => map.log_derivative(standard),
+                None => 0.0,
+            }
+        };
+        let of_row = |row: &[f32]| row.iter().enumerate().map(of_cell).sum::<f64>() - log_scale;
+        rows.chunks_exact(self.dimension()).map(of_row).collect()
+    }
+
+    fn map(&self, column: usize) -> Option<&MarginalMap> {
+        self.maps.get(column).and_then(Option::as_ref)
+    }
+
+    fn standardised(&self, column: usize, value: f64) -> f64 {
+        (value - self.mean[column]) / self.std_dev[column]
+    }
+
+    fn each(&self, values: &mut [f32], change: impl Fn(usize, f64) -> f64) {
         assert_eq!(values.len() % self.dimension(), 0, "the values fill whole rows");
         for row in values.chunks_exact_mut(self.dimension()) {
-            for ((value, mean), std_dev) in row.iter_mut().zip(&self.mean).zip(&self.std_dev) {
-                *value = change(f64::from(*value), *mean, *std_dev) as f32;
+            for (column, value) in row.iter_mut().enumerate() {
+                *value = change(column, f64::from(*value)) as f32;
             }
         }
     }
@@ -108,12 +186,48 @@ mod tests {
     }
 
     #[test]
-    fn the_log_scale_corrects_a_log_density() {
+    fn the_log_derivative_corrects_a_log_density() {
         // A Gaussian with sigma 2 and 5: its log-density at the mean is -log(2 pi) - log(2 * 5).
-        let standardiser = Standardiser { mean: vec![1.0, 2.0], std_dev: vec![2.0, 5.0] };
+        let standardiser = Standardiser::new(vec![1.0, 2.0], vec![2.0, 5.0]);
         let standard = -(2.0 * std::f64::consts::PI).ln();
         let expected = -(2.0 * std::f64::consts::PI * 10.0).ln();
-        assert!((standard - standardiser.log_scale() - expected).abs() < 1e-12);
+        let found = standardiser.log_derivatives(&[1.0, 2.0, f32::NAN, 2.0]);
+        assert!((standard + found[0] - expected).abs() < 1e-12);
+        assert!(found[1].is_nan());
+    }
+
+    #[test]
+    fn features_of_heavy_tails_are_normal_and_go_back_and_their_derivative_is_counted() {
+        let mut rng = zhat::rng::Streams::new(2).stream("heavy", 0, 0);
+        let mut row = || [1e3 + 40.0 * rng.normal().exp(), f64::from(rng.uniform() < 0.3)];
+        let values: Vec<f32> = (0..3000).flat_map(|_| row().map(|value| value as f32)).collect();
+        let table = Table::new(vec!["heavy".into(), "two values".into()], values);
+        let linear = Standardiser::fit(&table).unwrap();
+        assert_eq!(linear.clone().with_marginals(&table, Marginals::Standard), linear);
+        let standardiser = linear.clone().with_marginals(&table, Marginals::Gaussian);
+        assert!(standardiser.maps[0].is_some() && standardiser.maps[1].is_none());
+        assert_eq!(standardiser.standard(table.values()), linear.features(table.values()));
+
+        let features = standardiser.features(table.values());
+        let largest = |rows: &[f32]| rows.iter().step_by(2).fold(0f32, |most, x| most.max(x.abs()));
+        assert!(largest(&features) < 5.01 && largest(&linear.features(table.values())) > 8.0);
+        let mut back = features.clone();
+        standardiser.invert(&mut back);
+        for (back, was) in back.iter().zip(table.values()) {
+            assert!((back - was).abs() <= 1e-6 * was.abs().max(1.0), "{back} {was}");
+        }
+        for row in table.values().chunks(2).take(200) {
+            // dz / dx, over a step of x that 32-bit floats can tell.
+            let step = 1e-4 * (row[0] - 1e3);
+            let around = [row[0] - step, row[1], row[0] + step, row[1]];
+            let features = standardiser.features(&around);
+            let slope = f64::from(features[2] - features[0]) / f64::from(around[2] - around[0]);
+            let expected = slope.ln() - linear.std_dev[1].ln();
+            let found = standardiser.log_derivatives(row)[0];
+            assert!((found - expected).abs() < 0.02, "{row:?}: {found} {expected}");
+        }
+        let text = serde_json::to_string(&standardiser).unwrap();
+        assert_eq!(serde_json::from_str::<Standardiser>(&text).unwrap(), standardiser);
     }
 
     #[test]

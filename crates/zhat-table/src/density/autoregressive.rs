@@ -1,4 +1,4 @@
-//! The autoregressive EBM as a density: particles of SMC in standard units inside, rows in the units of the data outside.
+//! The autoregressive EBM as a density: features inside, rows in the units of the data outside.
 
 use std::sync::Arc;
 
@@ -91,27 +91,30 @@ impl Density for ArDensity {
 
     fn score(&self, rows: &[f32]) -> Result<RowScores> {
         self.watch.check()?;
-        let mut standard = self.standardiser.standard(rows);
+        let mut features = self.standardiser.features(rows);
         // A row that is not whole goes through the networks as zeros and is blanked afterwards.
         let mut whole = Vec::with_capacity(rows.len() / self.columns.len());
-        for row in standard.chunks_exact_mut(self.columns.len()) {
+        for row in features.chunks_exact_mut(self.columns.len()) {
             whole.push(!row.iter().any(|cell| cell.is_nan()));
             if whole.last() == Some(&false) {
                 row.fill(0.0);
             }
         }
-        let scores = self.evaluator.score(&standard);
-        let log_scale = self.standardiser.log_scale();
+        let scores = self.evaluator.score(&features);
+        let log_derivatives = self.standardiser.log_derivatives(rows);
         let in_units = |scores: Vec<f64>| {
-            let score = |(score, whole)| if whole { score - log_scale } else { f64::NAN };
-            scores.into_iter().zip(whole.iter().copied()).map(score).collect()
+            let score = |((score, whole), log_derivative)| match whole {
+                true => score + log_derivative,
+                false => f64::NAN,
+            };
+            scores.into_iter().zip(whole.iter().copied()).zip(&log_derivatives).map(score).collect()
         };
         Ok(RowScores { log_p_tilde: in_units(scores.log_p_tilde), log_q: in_units(scores.log_q) })
     }
 
     fn draw(&self, given: &[f32], particles: usize, streams: &Streams) -> Result<Cloud> {
-        let standard = self.standardiser.standard(given);
-        let known: Vec<_> = standard.iter().map(|cell| (!cell.is_nan()).then_some(*cell)).collect();
+        let features = self.standardiser.features(given);
+        let known: Vec<_> = features.iter().map(|cell| (!cell.is_nan()).then_some(*cell)).collect();
         let smc = SmcConfig::new(particles)?.with_resampling(Resampling::Systematic);
         let SmcEstimate { columns, weights, effective_sample_size, .. } =
             self.evaluator.smc_given(&smc, &known, streams, 0)?;
@@ -173,6 +176,7 @@ mod tests {
     use zhat::ar::ArEbmConfig;
 
     use super::*;
+    use crate::data::{Marginals, Table};
     use crate::fit::mean_and_error;
 
     const UNITS: [(f64, f64); 2] = [(100.0, 20.0), (-3.0, 0.5)];
@@ -182,7 +186,7 @@ mod tests {
         let model =
             config.init(&Device::flex(), &mut Streams::new(3).stream("init", 0, 0)).unwrap();
         let (mean, std_dev) = UNITS.into_iter().unzip();
-        let standardiser = Standardiser { mean, std_dev };
+        let standardiser = Standardiser::new(mean, std_dev);
         let columns = ["a".into(), "b".into()];
         let watch = Arc::default();
         let density = ArDensity::new(&model, criterion, &columns, &standardiser, 2, watch).unwrap();
@@ -199,6 +203,49 @@ mod tests {
         assert!((scores.log_p_tilde[0] - standard.log_p_tilde[0] + log_scale).abs() < 1e-12);
         assert!((scores.log_q[0] - standard.log_q[0] + log_scale).abs() < 1e-12);
         assert!(scores.log_p_tilde[1].is_nan() && scores.log_q[1].is_nan());
+    }
+
+    /// A density of one column with heavy tails is one of its own units: it integrates to one, where leaving out the
+    /// derivative of the map would not; and so are its draws and what they say of the column.
+    #[test]
+    fn a_column_mapped_to_normal_scores_is_scored_and_drawn_in_its_own_units() {
+        let mut rng = Streams::new(8).stream("heavy", 0, 0);
+        let values = (0..2000).map(|_| (100.0 + 20.0 * rng.normal().exp()) as f32).collect();
+        let table = Table::new(vec!["a".into()], values);
+        let standardiser =
+            Standardiser::fit(&table).unwrap().with_marginals(&table, Marginals::Gaussian);
+        let config = ArEbmConfig { features: 1, ..ArEbmConfig::small() };
+        let model =
+            config.init(&Device::flex(), &mut Streams::new(3).stream("init", 0, 0)).unwrap();
+        let (columns, watch) = (["a".into()], Arc::default());
+        let density =
+            ArDensity::new(&model, Method::QOnly, &columns, &standardiser, 2, watch).unwrap();
+        // Steps of equal features, which are short where the density is high.
+        let mut edges: Vec<f32> = (0..=8000).map(|i| -8.0 + 0.002 * i as f32).collect();
+        standardiser.invert(&mut edges);
+        let middles: Vec<f32> = edges.windows(2).map(|pair| 0.5 * (pair[0] + pair[1])).collect();
+        let widths = edges.windows(2).map(|pair| f64::from(pair[1]) - f64::from(pair[0]));
+        let log_derivatives = standardiser.log_derivatives(&middles);
+        let (mut total, mut mean, mut without) = (0.0, 0.0, 0.0);
+        let scores = density.score(&middles).unwrap().log_p_tilde;
+        for (((score, width), &x), log_derivative) in
+            scores.iter().zip(widths).zip(&middles).zip(log_derivatives)
+        {
+            total += score.exp() * width;
+            mean += score.exp() * width * f64::from(x);
+            without += (score - log_derivative).exp() * width;
+        }
+        assert!((total - 1.0).abs() < 1e-3, "{total}");
+        assert!((without - 1.0).abs() > 0.5, "{without}");
+        let cloud = density.draw(&[f32::NAN], 50_000, &Streams::new(9)).unwrap();
+        let draws = cloud.sample(50_000, &mut Streams::new(9).stream("draws", 0, 0)).rows;
+        let (of_draws, error) =
+            mean_and_error(&draws.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
+        assert!((cloud.mean(0) - mean).abs() < 5.0 * error, "{} {mean}", cloud.mean(0));
+        assert!((of_draws - mean).abs() < 5.0 * error, "{of_draws} {mean}");
+        let quantile = cloud.quantile(0, 0.9);
+        let below = draws.iter().filter(|&&x| f64::from(x) <= quantile).count() as f64;
+        assert!((below / 50_000.0 - 0.9).abs() < 5.0 * (0.09f64 / 50_000.0).sqrt());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::data::Standardiser;
 /// Weighted draws of a row, some cells of which may have been given.
 #[derive(Debug, Clone)]
 pub struct Cloud {
-    /// Column by column, in standard units: in the units of the data different draws may round to one number.
+    /// Column by column, as features: in the units of the data different draws may round to one number.
     columns: Vec<Vec<f32>>,
     weights: Vec<f64>,
     standardiser: Standardiser,
@@ -28,7 +28,7 @@ pub struct Draws {
 }
 
 impl Cloud {
-    /// Draws in standard units, with normalised weights.
+    /// Draws as features, with normalised weights.
     ///
     /// # Shapes
     /// - `columns`: `[columns][particles]`
@@ -60,7 +60,7 @@ impl Cloud {
         let mut rows: Vec<f32> =
             taken.iter().flat_map(|&draw| self.columns.iter().map(move |c| c[draw])).collect();
         self.standardiser.invert(&mut rows);
-        // Not only to the last bit but one, after going to standard units and back.
+        // Not only to the last bit but one, after going to features and back.
         for row in rows.chunks_exact_mut(self.given.len()) {
             for (cell, given) in row.iter_mut().zip(&self.given).filter(|(_, g)| !g.is_nan()) {
                 *cell = *given;
@@ -92,7 +92,7 @@ impl Cloud {
     /// Weighted mean of a column.
     pub fn mean(&self, column: usize) -> f64 {
         let pairs = self.columns[column].iter().zip(&self.weights);
-        self.in_units(column, pairs.map(|(&value, weight)| f64::from(value) * weight).sum())
+        pairs.map(|(&value, weight)| self.in_units(column, value) * weight).sum()
     }
 
     /// The smallest value of a column at which the cumulative weight reaches the level.
@@ -108,7 +108,7 @@ impl Cloud {
         });
         // Rounding may leave the sum a little short of the whole.
         let draw = *reached.or(order.last()).expect("a draw");
-        self.in_units(column, f64::from(values[draw]))
+        self.in_units(column, values[draw])
     }
 
     /// Effective number of different values in the worst column that was drawn.
@@ -118,8 +118,8 @@ impl Cloud {
             .fold(f64::INFINITY, f64::min)
     }
 
-    fn in_units(&self, column: usize, value: f64) -> f64 {
-        value * self.standardiser.std_dev[column] + self.standardiser.mean[column]
+    fn in_units(&self, column: usize, value: f32) -> f64 {
+        self.standardiser.in_units(column, f64::from(value))
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn cloud(values: &[f32], weights: &[f64]) -> Cloud {
-        let standardiser = Standardiser { mean: vec![10.0, 0.0], std_dev: vec![2.0, 1.0] };
+        let standardiser = Standardiser::new(vec![10.0, 0.0], vec![2.0, 1.0]);
         let columns = vec![values.to_vec(), vec![0.0; values.len()]];
         Cloud::new(columns, weights.to_vec(), 1.0, &standardiser, &[f32::NAN, 0.1])
     }

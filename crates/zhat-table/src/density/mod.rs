@@ -24,7 +24,8 @@ pub trait Density: std::fmt::Debug + Send + Sync {
     /// Names of the columns, in the order of a row.
     fn columns(&self) -> &[String];
 
-    /// Centre and scale of every column: the units in which distances are measured and rows are far out.
+    /// How columns become features: standard deviations, in which distances are measured, and after them normal scores if the
+    /// model has maps to them, in which rows are far out.
     fn standardiser(&self) -> &Standardiser;
 
     /// Whether `log p~` is `log p`: then `log Z` is 0 without an error, and draws with nothing given are independent.
@@ -98,11 +99,12 @@ pub struct Estimate {
     pub effective_sample_size: Vec<f64>,
     /// Largest weight of a single particle, at any stage.
     pub largest_weight: f64,
-    /// Share of the mass with a column further than [`FAR_OUT`] standard deviations out.
+    /// Share of the mass with a feature further out than [`FAR_OUT`].
     pub far_out: f64,
 }
 
-/// In standard deviations; a little within the range that the evaluation's defensive draws cover.
+/// In standard deviations of the features, after a map to normal scores if there is one: heavy tails of the data are not far
+/// out then. A little within the range that the evaluation's defensive draws cover.
 pub const FAR_OUT: f32 = 5.0;
 
 /// `log Z` by some method.

@@ -9,7 +9,7 @@ use zhat::ar::{ArEbmConfig, ArStepConfig};
 use zhat::criterion::Method;
 use zhat::train::{OptimiserConfig, Schedule, TrainingConfig};
 
-use crate::data::{ReadOptions, SplitOptions};
+use crate::data::{Marginals, ReadOptions, SplitOptions};
 use crate::density::Estimation;
 use crate::error::{Result, TableError};
 use crate::run::RunDirectory;
@@ -42,8 +42,12 @@ pub struct FitConfig {
 pub struct DataConfig {
     /// A file, or `builtin:NAME`.
     pub source: String,
-    /// Whether columns are standardised with the training part's mean and standard deviation.
+    /// Whether columns are standardised with the training part's mean and standard deviation; if not, they stay as they are.
     pub standardise: bool,
+    /// What the networks are given of each column that is standardised; standard units in a run of a time before there was
+    /// anything else.
+    #[serde(default)]
+    pub marginals: Marginals,
     /// How a file is read.
     #[serde(default)]
     pub read: ReadOptions,
@@ -93,6 +97,7 @@ impl FitConfig {
             data: DataConfig {
                 source: source.into(),
                 standardise: true,
+                marginals: Marginals::Gaussian,
                 read: ReadOptions::default(),
                 split: SplitOptions::default(),
                 dequantise: BTreeMap::new(),
@@ -313,6 +318,7 @@ mod tests {
             ("seed=1", "seed is 0"),
             ("step.criterion=rnce", "step.criterion is \"smc-rnce\""),
             ("data.dequantise.age=1.0", "data.dequantise.age is not set"),
+            ("data.marginals=standard", "data.marginals is \"gaussian\""),
             ("data.read.columns=[\"a\"]", "data.read.columns is []"),
         ] {
             let message = with(fixed).check_resumed(&small()).unwrap_err().to_string();
@@ -330,6 +336,7 @@ mod tests {
         assert!(message("training.num-steps").contains("section.name=value"));
         assert!(message("step.criterion=cd").contains("smc-rnce"));
         assert!(message("step.criterion=cdd").contains("smc-rnce"));
+        assert!(message("data.marginals=normal").contains("gaussian"));
         assert!(message("training.learning-rate=0").contains("larger than zero"));
         assert!(message("step.warm-up=999999").contains("at most training.num-steps"));
         assert!(

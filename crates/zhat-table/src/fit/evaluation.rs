@@ -40,7 +40,7 @@ pub struct Likelihood {
     pub rows: usize,
     /// Largest weight of a single particle, at any stage of any estimate.
     pub largest_weight: f64,
-    /// Share of the model's mass, and of the rows, with a column further than five standard deviations out.
+    /// Share of the model's mass, and of the rows, with a feature further than five standard deviations out.
     pub far_out: [f64; 2],
     /// Particles of an estimate.
     pub particles: usize,
@@ -110,8 +110,8 @@ pub(crate) fn log_z_of(estimates: &[Estimate]) -> LogZ {
 }
 
 fn share_far_out(density: &dyn Density, rows: &[f32]) -> f64 {
-    let standard = density.standardiser().standard(rows);
-    let rows = standard.chunks_exact(density.columns().len());
+    let features = density.standardiser().features(rows);
+    let rows = features.chunks_exact(density.columns().len());
     let number = rows.len() as f64;
     rows.filter(|row| row.iter().any(|x| x.abs() > FAR_OUT)).count() as f64 / number
 }

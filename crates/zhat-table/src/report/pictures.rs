@@ -152,7 +152,7 @@ mod tests {
         let model =
             config.init(&Device::flex(), &mut Streams::new(3).stream("init", 0, 0)).unwrap();
         let evaluator = Evaluator::new(&model, 1).unwrap();
-        let standardiser = Standardiser { mean: vec![100.0, -3.0], std_dev: vec![20.0, 0.5] };
+        let standardiser = Standardiser::new(vec![100.0, -3.0], vec![20.0, 0.5]);
         let columns = ["a".to_owned(), "b".to_owned()];
         let density =
             ArDensity::new(&model, Method::Rnce, &columns, &standardiser, 1, Arc::default())

@@ -14,7 +14,7 @@ use crate::data::Standardiser;
 use crate::error::{Result, TableError};
 
 /// Version of the format; a model of a later one is refused.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// What a model is and how it came about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct ModelCard {
     pub model: ArEbmConfig,
     /// Names of the columns, in the order of the factorisation.
     pub columns: Vec<String>,
-    /// How the columns were standardised.
+    /// How the columns become features.
     pub standardiser: Standardiser,
     /// Hash of the data it was fitted to.
     pub data_hash: String,
