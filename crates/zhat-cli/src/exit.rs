@@ -41,8 +41,17 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
 
 /// Libraries name settings, as `columns`; on the command line that is `--columns`.
 pub fn with_flags(message: &str) -> String {
-    let flags =
-        ["columns", "delimiter", "header", "format", "dequantise", "max-rows", "out", "any-size"];
+    let flags = [
+        "columns",
+        "delimiter",
+        "header",
+        "format",
+        "dequantise",
+        "max-rows",
+        "out",
+        "any-size",
+        "time",
+    ];
     flags.iter().fold(message.replace("`missing` drop", "--drop-missing"), |message, flag| {
         message.replace(&format!("`{flag}`"), &format!("--{flag}"))
     })
@@ -70,7 +79,7 @@ fn hint(error: &anyhow::Error) -> String {
         "rows of a distance" => "--wasserstein",
         "num_particles" => "--particles",
         "particles" | "estimates" | "given" | "quantiles" | "copies" | "criteria" | "repeats"
-        | "steps" | "seconds" | "threads" => return format!(" (--{name})"),
+        | "steps" | "time" | "threads" => return format!(" (--{name})"),
         _ => return String::new(),
     };
     format!(" ({flag})")

@@ -99,6 +99,12 @@ impl FitBar {
                 let mark = if *best { "*" } else { "" };
                 self.validation = format!(", validation {log_likelihood:.3}{mark}");
             }
+            Event::CrossValidation { step, steps, log_likelihood } => {
+                bar.set_length(*steps);
+                bar.set_position(*step);
+                bar.set_prefix(with(" "));
+                bar.set_message(format!("steps of cross-validation, left out {log_likelihood:.3}"));
+            }
             Event::Warning(text) => {
                 bar.suspend(|| eprintln!("warning: {}{}", with(": "), with_flags(text)))
             }

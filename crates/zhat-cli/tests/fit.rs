@@ -175,6 +175,7 @@ fn a_run_is_taken_up_with_more_steps_and_refuses_what_would_make_it_another() {
         (&["--seed", "4"], "seed"),
         (&["builtin:pinwheel"], "data.source"),
         (&["--preset", "power"], "preset"),
+        (&["--time", "1m"], "time"),
         (&["--steps", "60", "--set", "step.warm-up=30"], "120"),
     ] {
         let output = resumed(more);
@@ -251,7 +252,7 @@ fn bad_input_exits_with_2_and_names_the_place() {
     let short = file("short.csv", "a,b\n1.5,2\n2.5,1\n");
     let no_archive = file("broken.csv.gz", "this is no gzip file");
     let absent = root.join("absent.csv").display().to_string();
-    let cases: [(&[&str], &str); 22] = [
+    let cases: [(&[&str], &str); 26] = [
         (&[&ragged], "line 9"),
         (&[&one_value], "b"),
         (&[&twins], "b"),
@@ -271,6 +272,10 @@ fn bad_input_exits_with_2_and_names_the_place() {
         (&[&good, "--set", "training.batch-size=0"], "batch-size"),
         (&[&good, "--criterion", "magic"], "smc-rnce"),
         (&[&good, "--max-time", "soon"], "10m"),
+        (&[&good, "--time", "soon"], "10m"),
+        (&[&good, "--time", "0s"], "--time"),
+        (&[&good, "--time", "9s", "--steps", "7"], "--steps"),
+        (&[&good, "--processor-time", "9s", "--max-time", "7s"], "--max-time"),
         (&[&good, "--config", "no-such.toml"], "no-such.toml"),
         (&["builtin:nothing"], "nothing"),
         (&["builtin:pinwheel", "--set", "data.split.test=1.5"], "test"),
@@ -306,4 +311,141 @@ fn a_directory_that_holds_a_run_is_not_overwritten_and_one_that_does_not_is_not_
     let nowhere = resume(&directory("nowhere"));
     assert_eq!(nowhere.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&nowhere.stderr).contains("config.toml"));
+}
+
+fn results(run: &Path) -> serde_json::Value {
+    let bytes = fs::read(run.join("results.json")).expect("results");
+    serde_json::from_slice(&bytes).expect("JSON")
+}
+
+#[test]
+fn a_fit_ends_with_a_verdict_on_the_terminal_on_the_page_and_in_the_results() {
+    let out = directory("verdict").join("run");
+    // Two steps make no model that anybody should trust.
+    let more = ["--steps", "2", "--set", "step.warm-up=1", "--set", "validation.base=never"];
+    let output = fit(&out, &more).output().expect("it runs");
+    assert_done(&output);
+    let (text, results) = (String::from_utf8_lossy(&output.stdout).into_owned(), results(&out));
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    assert_eq!(results["verdict"]["trusted"], false, "{results}");
+    for place in [&text, &page] {
+        assert!(place.contains("This likelihood is not to be trusted"), "{place}");
+    }
+    let reason = results["verdict"]["reasons"][0].as_str().expect("a reason");
+    assert!(text.contains(reason), "{text}");
+}
+
+#[test]
+fn a_schedule_that_the_time_cuts_short_is_called_unfinished() {
+    let out = directory("max-time").join("run");
+    let more = ["--max-time", "0.0001s", "--set", "training.num-steps=100000"];
+    let output = fit(&out, &more).output().expect("it runs");
+    assert_done(&output);
+    let (text, results) = (String::from_utf8_lossy(&output.stdout).into_owned(), results(&out));
+    assert_eq!(
+        (&results["ended"], &results["planned_steps"]),
+        (&"max-time".into(), &100000.into())
+    );
+    assert!(text.contains("Training is not finished: it ended after 1 of 100000 steps"), "{text}");
+    assert!(text.contains("with --time the schedule is fitted"), "{text}");
+    assert!(results["notes"][0].as_str().expect("a note").contains("not finished"));
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("Training is not finished"));
+}
+
+#[test]
+fn a_time_is_turned_into_a_whole_schedule_which_is_written_down() {
+    for clock in ["--time", "--processor-time"] {
+        let out = directory(&format!("timed{clock}")).join("run");
+        let output = fit(&out, &[clock, "2s", "--json"]).output().expect("it runs");
+        assert_done(&output);
+        let results = results(&out);
+        let steps = results["planned_steps"].as_u64().expect("a number");
+        assert!(steps > 1, "{results}");
+        let config = zhat_table::fit::FitConfig::read_run(&out).expect("settings");
+        assert_eq!(config.training.num_steps, steps);
+        assert_eq!(config.step.warm_up, steps / 4, "a quarter of the steps, as it was set");
+        let validations = steps.div_ceil(config.training.validation_every);
+        assert!((1..=40).contains(&validations), "{validations} of {steps}");
+        // Early stopping may end it, or a machine that became busy; nothing else.
+        let ended = results["ended"].as_str().expect("a word");
+        assert!(["done", "patience", "time"].contains(&ended), "{ended}");
+    }
+}
+
+#[test]
+fn few_rows_are_cross_validated_and_a_run_that_is_killed_then_goes_on_to_the_same_model() {
+    let root = directory("folds");
+    let (whole, killed, threads) = (root.join("whole"), root.join("killed"), root.join("threads"));
+    let few = ["--set", "data.read.max-rows=200", "--set", "validation.folds=3"];
+    let output = fit(&whole, &few).output().expect("it runs");
+    assert_done(&output);
+    let (text, found) = (String::from_utf8_lossy(&output.stdout).into_owned(), results(&whole));
+    let curve = found["cross_validation"]["curve"].as_array().expect("a curve");
+    let steps: Vec<u64> = curve.iter().map(|point| point["step"].as_u64().unwrap()).collect();
+    assert_eq!(steps, [40, 80, 120]);
+    assert!(curve.iter().all(|point| point["standard_error"].as_f64().unwrap() > 0.0), "{curve:?}");
+    assert_eq!((&found["rows"][0], &found["rows"][1]), (&160.into(), &20.into()));
+    assert_eq!(found["cross_validation"]["rows"], 180, "every row but the test's is left out once");
+    let chosen = found["cross_validation"]["chosen_step"].as_u64().expect("a number");
+    assert!(steps.contains(&chosen));
+    assert_eq!((&found["steps"], &found["best_step"]), (&chosen.into(), &chosen.into()));
+    assert!(text.contains(&format!("3-fold cross-validation chose {chosen} steps")), "{text}");
+    let config = fs::read_to_string(whole.join("config.toml")).expect("settings");
+    assert!(config.contains(&format!("stop-after = {chosen}\n")), "{config}");
+    // On one thread, and stopped after the choice: the choice stands, and the model is the same.
+    assert_done(
+        &fit(&threads, &[&few[..], &["--threads", "1"]].concat()).output().expect("it runs"),
+    );
+    assert_eq!(model(&whole), model(&threads));
+    let mut child = fit(&killed, &few).stdout(Stdio::null()).spawn().expect("it runs");
+    while !killed.join("cross-validation.json").exists() {
+        assert!(child.try_wait().expect("a state").is_none(), "it ended without a choice");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().expect("SIGKILL");
+    child.wait().expect("it ended");
+    assert_done(&resume(&killed));
+    assert_eq!(model(&whole), model(&killed));
+    assert_eq!(results(&killed)["cross_validation"], found["cross_validation"]);
+}
+
+#[test]
+fn where_the_model_is_no_better_than_its_proposal_the_proposal_is_the_answer() {
+    let root = directory("base");
+    let (answer, kept) = (root.join("answer"), root.join("kept"));
+    // A proposal that is trained for 118 steps, and an energy for two.
+    let more = ["--set", "step.warm-up=118"];
+    let output = fit(&answer, &more).output().expect("it runs");
+    assert_done(&output);
+    let (text, found) = (String::from_utf8_lossy(&output.stdout).into_owned(), results(&answer));
+    assert_eq!(found["density"], "proposal", "{found}");
+    assert!(text.contains("the density is the proposal"), "{text}");
+    assert_eq!(found["test"]["log_likelihood"], found["test"]["proposal_log_likelihood"]);
+    let card = fs::read_to_string(answer.join("model.json")).expect("a card");
+    assert!(card.contains("\"density\": \"proposal\""), "{card}");
+    let zhat = |arguments: &[&str]| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_zhat")).args(arguments).current_dir(&root).output();
+        let output = output.expect("it runs");
+        assert_done(&output);
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    fs::write(root.join("rows.csv"), "x1,x2\n0.0,1.0\n1.0,3.0\n").expect("written");
+    for row in zhat(&["score", "answer", "rows.csv", "--parts", "--quiet"]).lines().skip(1) {
+        let cells: Vec<&str> = row.split(',').collect();
+        assert!(cells[0] == cells[2] && cells[1] == cells[2], "log p is log q: {row}");
+    }
+    let evaluated = zhat(&["evaluate", "answer", "--json", "--quiet"]);
+    let evaluated: serde_json::Value = serde_json::from_str(&evaluated).expect("JSON");
+    assert_eq!(
+        (&evaluated["log_z"], &evaluated["verdict"]["trusted"]),
+        (&0.0.into(), &true.into())
+    );
+    let drawn = ["sample", "answer", "-n", "200", "--out", "draws.csv", "--json", "--quiet"];
+    let drawn: serde_json::Value = serde_json::from_str(&zhat(&drawn)).expect("JSON");
+    assert_eq!((&drawn["rows"], &drawn["particles"]), (&200.into(), &200.into()), "{drawn}");
+    let never = [&more[..], &["--set", "validation.base=never"]].concat();
+    assert_done(&fit(&kept, &never).output().expect("it runs"));
+    assert_eq!(results(&kept)["density"], "model");
 }

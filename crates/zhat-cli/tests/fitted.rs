@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 13] = [
     "data.read.max-rows=3000",
     "training.batch-size=64",
     "step.num-negatives=5",
     "log-every=20",
     "training.validation-every=100",
     "validation.particles=500",
+    "validation.base=never",
     "evaluation.particles=2000",
     "evaluation.estimates=3",
     "model.energy.width=16",
@@ -187,6 +188,24 @@ fn draws_look_like_the_data_and_keep_what_is_given() {
 }
 
 #[test]
+fn draws_that_are_worth_fewer_rows_say_so_first() {
+    let sample = |more: &[&str]| {
+        let all = [&["sample", run(), "-n", "500", "--quiet"], more].concat();
+        let output = zhat(&all);
+        let text = done(&output);
+        (text, String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    // Twenty particles cannot be five hundred different rows.
+    let (_, told) = sample(&["--particles", "20"]);
+    let first = told.lines().next().expect("a line");
+    assert!(first.starts_with("warning: these 500 draws are worth "), "{told}");
+    let (text, _) = sample(&["--particles", "20", "--out", "few.csv", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert!(found["effective_sample_size"].as_f64().expect("a number") <= 20.0, "{found}");
+    assert_eq!(fs::read_to_string(root().join("few.csv")).expect("rows").lines().count(), 501);
+}
+
+#[test]
 fn missing_cells_are_filled_and_the_others_left_alone() {
     let data = write("holes.csv", "x1,x2\n0.0,\n,1.0\n,\n0.25,0.5\n");
     let text = done(&zhat(&["impute", run(), data, "--quantiles", "0.1,0.9", "--quiet"]));
@@ -286,6 +305,23 @@ fn a_fit_of_the_proposal_alone_is_the_proposal() {
     let sample = zhat(&["sample", "q", "-n", "300", "--out", "q_draws.csv", "--quiet"]);
     assert!(done(&sample).contains("worth 300 independent"), "no draw is taken twice");
     assert!(zhat(&["report", "q", "--quiet"]).status.success());
+}
+
+#[test]
+fn criteria_get_the_same_time_and_a_timed_comparison_is_taken_up_as_it_was() {
+    let arguments = ["compare", "builtin:banana", "--criteria", "rnce,q-only", "--time", "1s"];
+    let arguments = with_settings(&[&arguments[..], &["--json", "--out", "timed"]].concat());
+    let report: serde_json::Value = serde_json::from_str(&done(&zhat(&arguments))).expect("JSON");
+    assert_eq!(report["budget"]["time"]["seconds"], 1.0, "{report}");
+    let steps = |report: &serde_json::Value| -> Vec<u64> {
+        let criteria = report["criteria"].as_array().expect("criteria");
+        criteria.iter().map(|row| row["steps"].as_u64().expect("a number")).collect()
+    };
+    // Steps of the proposal alone are cheaper, and there are more of them in the same time; nothing is timed again.
+    fs::remove_file(root().join("timed/rnce-1/results.json")).expect("it was there");
+    let again = done(&zhat(&[&arguments[..], &["--resume"]].concat()));
+    let again: serde_json::Value = serde_json::from_str(&again).expect("JSON");
+    assert_eq!(steps(&report), steps(&again));
 }
 
 #[test]

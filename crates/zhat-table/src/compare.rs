@@ -20,10 +20,10 @@ use zhat_report::{Align, Table, export};
 
 use self::seeds::{OfSeed, OverSeeds};
 use crate::error::{Result, TableError};
-use crate::fit::{Event, FitConfig, FitReport, Session, StepTimer};
+use crate::fit::{Base, Clock, Event, FitConfig, FitReport, Limit, Session, Time};
 use crate::fitted::Fitted;
 use crate::prepare::{Prepared, prepare};
-use crate::report::{points, read_metrics};
+use crate::report::{read_metrics, validation_curve};
 use crate::run::{RunDirectory, read_json};
 
 /// What every criterion gets.
@@ -32,8 +32,8 @@ use crate::run::{RunDirectory, read_json};
 pub enum Budget {
     /// As many steps.
     Steps(u64),
-    /// As many steps as take this many seconds, evaluation not counted.
-    Seconds(f64),
+    /// As much time for a whole fit, its evaluation included.
+    Time(Time),
 }
 
 /// What is compared.
@@ -167,8 +167,8 @@ fn validate(base: &FitConfig, options: &CompareOptions) -> Result<()> {
     }
     match options.budget {
         Budget::Steps(0) => Err(TableError::setting("steps", 0, "at least 1")),
-        Budget::Seconds(seconds) if !(seconds.is_finite() && seconds > 0.0) => {
-            Err(TableError::setting("seconds", seconds, "larger than zero"))
+        Budget::Time(Time { seconds, .. }) if !(seconds.is_finite() && seconds > 0.0) => {
+            Err(TableError::setting("time", seconds, "larger than zero"))
         }
         _ => Ok(()),
     }
@@ -187,20 +187,30 @@ fn cell(
     if known.is_some() && !options.resume {
         return Err(TableError::RunExists { path: directory });
     }
-    let share = config.step.warm_up as f64 / config.training.num_steps as f64;
-    let steps = match (options.budget, &known) {
-        (Budget::Steps(steps), _) => steps,
-        // What was timed at the start counts: another timing would make another run.
-        (Budget::Seconds(_), Some(run)) => FitConfig::read(&run.config())?.training.num_steps,
-        (Budget::Seconds(seconds), None) => {
-            let mut timer = StepTimer::new(&config, data, options.threads)?;
-            for _ in 0..StepTimer::ROUNDS {
-                timer.round()?;
-            }
-            timer.medians().steps_within(seconds, share)
-        }
+    // Criteria are told apart by what they make of the model.
+    config.validation.base = Base::Never;
+    let limit = match options.budget {
+        Budget::Steps(_) => None,
+        Budget::Time(time) => Some(Limit::planned(time)),
     };
-    config.scale_to(steps);
+    match (&known, options.budget, &limit) {
+        (_, Budget::Steps(steps), _) => config.scale_to(steps),
+        (None, _, Some(limit)) => limit.schedule(&mut config, data, options.threads)?,
+        _ => (),
+    }
+    if let Some(run) = &known {
+        // What was timed or cross-validated at the start counts: doing it again would make another run.
+        let stored = FitConfig::read(&run.config())?;
+        if limit.is_some() {
+            config.scale_to(stored.training.num_steps);
+            config.training.validation_every = stored.training.validation_every;
+            config.training.checkpoint_every = stored.training.checkpoint_every;
+            config.log_every = stored.log_every;
+        }
+        if config.is_cross_validated(data) {
+            config.training.stop_after = stored.training.stop_after;
+        }
+    }
     let mut session = match &known {
         None => Session::start(config, data.clone(), &directory, options.threads)?,
         Some(run) => {
@@ -217,7 +227,7 @@ fn cell(
             Session::resume(config, data.clone(), &directory, options.threads)?.0
         }
     };
-    match session.run(None, watch, &mut |event: &Event| observer(event))? {
+    match session.run(limit.as_ref(), watch, &mut |event: &Event| observer(event))? {
         Some(report) => read_cell(&directory, report, data, options.threads).map(Some),
         None => Ok(None),
     }
@@ -227,7 +237,7 @@ fn read_cell(out: &Path, report: FitReport, data: &Prepared, threads: usize) -> 
     let fitted = Fitted::open(out, threads, Default::default())?;
     // While the proposal alone is trained, the model says nothing yet.
     let warm_up = fitted.config()?.step.warm_up as f64;
-    let mut validation = points(&read_metrics(fitted.run())?, |line| line.validation);
+    let mut validation = validation_curve(&report, &read_metrics(fitted.run())?);
     validation.retain(|(step, _)| *step > warm_up);
     let log_p_tilde = fitted.density().score(&data.in_units(&data.test))?.log_p_tilde;
     let of_rows = OfSeed {
@@ -343,7 +353,10 @@ impl Comparison {
     fn page(&self, figure: &Figure) -> Result<Page> {
         let budget = match self.budget {
             Budget::Steps(steps) => format!("{steps} steps"),
-            Budget::Seconds(seconds) => format!("{seconds} seconds"),
+            Budget::Time(Time { seconds, clock: Clock::Wall }) => format!("{seconds} seconds"),
+            Budget::Time(Time { seconds, clock: Clock::Processor }) => {
+                format!("{seconds} processor seconds")
+            }
         };
         let seeds = match self.repeats {
             1 => "one seed: errors are those of rows and log Z alone, and another seed may turn the order".into(),

@@ -44,9 +44,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match event {
             Event::Step { step, .. } if step == until => watch.stop(),
             Event::Step { .. } => {}
-            Event::Validation { step, found, best } => {
+            Event::Validation { step, found, best, .. } => {
                 let mark = if best { " *" } else { "" };
-                println!("step {step}: held-out log-likelihood {:.4}{mark}", found.log_likelihood);
+                println!(
+                    "step {step}: held-out log-likelihood {:.4}{mark}",
+                    found.log_likelihood()
+                );
             }
             Event::Checkpoint(state) => replace(&file, &state.to_bytes())?,
             Event::RolledBack { reason, .. } => println!("back to the last checkpoint: {reason}"),

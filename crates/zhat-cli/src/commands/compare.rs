@@ -8,6 +8,7 @@ use zhat_table::fit::Event;
 
 use super::config_options::ConfigOptions;
 use super::show_options::ShowOptions;
+use super::time_options::TimeOptions;
 use crate::exit::Outcome;
 use crate::interrupt;
 use crate::progress::FitBar;
@@ -19,9 +20,8 @@ pub struct Arguments {
     /// The criteria, with commas between them
     #[arg(long, value_delimiter = ',', default_value = "ml-is,rnce,smc-rnce")]
     criteria: Vec<Method>,
-    /// Seconds of training for each criterion instead of --steps, turned into steps by timing a few
-    #[arg(long, conflicts_with = "steps")]
-    seconds: Option<f64>,
+    #[command(flatten)]
+    time: TimeOptions,
     /// Fits of each criterion, with a seed each; the n-th of each has the same one
     #[arg(long, default_value_t = 1)]
     repeats: u64,
@@ -43,8 +43,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     config.validate()?;
     let options = CompareOptions {
         criteria: arguments.criteria.clone(),
-        budget: match arguments.seconds {
-            Some(seconds) => Budget::Seconds(seconds),
+        budget: match arguments.time.time() {
+            Some(time) => Budget::Time(time),
             None => Budget::Steps(config.training.num_steps),
         },
         repeats: arguments.repeats,

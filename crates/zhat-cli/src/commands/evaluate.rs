@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         println!("{}", serde_json::to_string_pretty(&assessment)?);
     } else {
         print!("{}", table(&assessment));
-        print_verdict(&assessment);
+        println!("\n{}", assessment.verdict);
     }
     let failed = arguments.strict && !assessment.verdict.trusted;
     Ok(if failed { Outcome::Failed } else { Outcome::Done })
@@ -151,20 +151,4 @@ fn table(assessment: &Assessment) -> Table {
         }
     }
     table
-}
-
-fn print_verdict(assessment: &Assessment) {
-    let verdict = &assessment.verdict;
-    if verdict.trusted {
-        println!("\nThis likelihood can be trusted.");
-        return;
-    }
-    println!("\nThis likelihood is not to be trusted:");
-    for reason in &verdict.reasons {
-        println!("  - {reason}");
-    }
-    println!("What to do:");
-    for advice in &verdict.advice {
-        println!("  - {advice}");
-    }
 }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zhat::criterion::Method;
+use zhat::train::Answer;
 use zhat_report::{Align, Table};
-use zhat_table::fit::{FitConfig, FitReport, Session};
+use zhat_table::fit::{FitConfig, FitReport, Limit, Session};
 use zhat_table::fitted::Fitted;
-use zhat_table::{prepare, report};
+use zhat_table::{TableError, prepare, report};
 
 use super::config_options::ConfigOptions;
 use super::show_options::ShowOptions;
+use super::time_options::{TimeOptions, duration};
 use crate::exit::{Outcome, with_flags};
 use crate::interrupt;
 use crate::progress::FitBar;
@@ -23,11 +25,13 @@ pub struct Arguments {
     /// What is minimised: ml-is, rnce, smc-rnce, smc-rnce-trajectory or q-only
     #[arg(long)]
     criterion: Option<Method>,
-    /// Stop after so many validations without a better one
+    /// Stop after so many validations without a better one; 0 for never [default: 10]
     #[arg(long)]
     patience: Option<u32>,
-    /// End training after this time, such as 90s, 10m or 2h
-    #[arg(long, value_parser = duration)]
+    #[command(flatten)]
+    time: TimeOptions,
+    /// End training after this time wherever it is; --time fits the schedule to it
+    #[arg(long, value_parser = duration, conflicts_with_all = ["time", "processor_time"])]
     max_time: Option<Duration>,
     /// Threads; 0 for as many as there are cores
     #[arg(long, default_value_t = 0)]
@@ -47,6 +51,11 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let watch = interrupt::watch()?;
+    let planned = arguments.time.time().map(Limit::planned);
+    if arguments.resume && planned.is_some() {
+        let reason = "time: a run that is resumed has its number of steps; leave it out".into();
+        return Err(TableError::Config { reason }.into());
+    }
     let stored = arguments.resume.then(|| FitConfig::read_run(&arguments.out)).transpose()?;
     let mut config = match &stored {
         Some(stored) => arguments.config.resumed(stored.clone())?,
@@ -66,6 +75,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         (session, warnings)
     } else {
         let notes = data.notes.clone();
+        if let Some(limit) = &planned {
+            limit.schedule(&mut config, &data, threads)?;
+        }
         (Session::start(config, data, out, threads)?, notes)
     };
     if arguments.tensorboard {
@@ -75,7 +87,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         eprintln!("warning: {}", with_flags(&note));
     }
     let mut bar = FitBar::new(arguments.show.quiet, Some(session.config().training.batch_size))?;
-    let result = session.run(arguments.max_time, &watch, &mut |event| bar.on("", event));
+    let limit = planned.or(arguments.max_time.map(Limit::hard));
+    let result = session.run(limit.as_ref(), &watch, &mut |event| bar.on("", event));
     bar.bar.finish_and_clear();
     let Some(result) = result? else {
         eprintln!(
@@ -86,7 +99,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Failed);
     };
     let page = report::write(&Fitted::open(&arguments.out, arguments.threads, Arc::default())?)?;
-    arguments.show.print(&result, || print!("{}\n{}\n", table(&result), page.display()))?;
+    arguments.show.print(&result, || {
+        println!("{}", table(&result));
+        for note in &result.notes {
+            println!("{}\n", with_flags(note));
+        }
+        println!("{}\n\n{}", result.verdict, page.display());
+    })?;
     Ok(Outcome::Done)
 }
 
@@ -100,7 +119,11 @@ fn table(result: &FitReport) -> Table {
     let [train, validation, rows] = result.rows;
     row("rows (train, validation, test)", format!("{train}, {validation}, {rows}"));
     row("criterion", result.criterion.clone());
-    row("steps (best, all)", format!("{}, {}", result.best_step, result.steps));
+    let FitReport { best_step, steps, planned_steps, .. } = result;
+    row("steps (best, taken, planned)", format!("{best_step}, {steps}, {planned_steps}"));
+    if result.density == Answer::Proposal {
+        row("density", "the proposal".into());
+    }
     row("test log-likelihood, nats a row", format!("{:.4}", test.log_likelihood));
     row("  standard error over rows", format!("{:.4}", test.se_test));
     let collapsed = if test.collapsed { " (collapsed: not to be trusted)" } else { "" };
@@ -115,17 +138,4 @@ fn table(result: &FitReport) -> Table {
     row("smallest effective sample size of a stage", format!("{smallest:.1} %"));
     row("seconds", format!("{:.1}", result.seconds));
     table
-}
-
-/// A number with s, m or h.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no time; write 90s, 10m or 2h");
-    let (number, factor) = match text.char_indices().last().ok_or_else(wrong)? {
-        (at, 's') => (&text[..at], 1.0),
-        (at, 'm') => (&text[..at], 60.0),
-        (at, 'h') => (&text[..at], 3600.0),
-        _ => (text, 1.0),
-    };
-    let seconds: f64 = number.trim().parse().map_err(|_| wrong())?;
-    Duration::try_from_secs_f64(seconds * factor).map_err(|_| wrong())
 }

@@ -16,3 +16,4 @@ mod show_options;
 mod table1;
 mod table_options;
 pub mod theory;
+mod time_options;

@@ -25,6 +25,9 @@ pub struct Arguments {
     seed: u64,
     #[command(flatten)]
     output: OutputOptions,
+    /// Print what the draws are worth as one JSON document
+    #[arg(long, requires = "out")]
+    json: bool,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -38,9 +41,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut out = arguments.output.create(&fitted.card().columns, Precision::Single)?;
     let quiet = arguments.run.quiet;
     let draws = watched(quiet, "drawing", None, &watch, || sample(fitted.density(), &options))??;
+    if let Some(warning) = draws.warning() {
+        eprintln!("warning: {warning}");
+    }
     let rows: Vec<f64> = draws.table.values().iter().map(|&value| f64::from(value)).collect();
     out.rows(&rows)?;
     out.finish()?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&draws)?);
+        return Ok(Outcome::Done);
+    }
     arguments.output.tell(&format!(
         "{} rows, worth {:.0} independent ones; {:.0} of {} particles were effective",
         options.number, draws.effective_sample_size, draws.effective_particles, draws.particles

@@ -8,8 +8,8 @@ use zhat_paper::experiment::table1::{self, Event, Length, Settings};
 use zhat_table::TableError;
 use zhat_table::data::benchmark::{Benchmark, PreparedSet};
 
-use super::fit::duration;
 use super::show_options::ShowOptions;
+use super::time_options::duration;
 use crate::exit::Outcome;
 use crate::interrupt;
 use crate::progress::FitBar;

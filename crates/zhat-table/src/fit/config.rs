@@ -9,9 +9,11 @@ use zhat::ar::{ArEbmConfig, ArStepConfig};
 use zhat::criterion::Method;
 use zhat::train::{OptimiserConfig, Schedule, TrainingConfig};
 
+use super::validation::Base;
 use crate::data::{Marginals, ReadOptions, SplitOptions};
 use crate::density::Estimation;
 use crate::error::{Result, TableError};
+use crate::prepare::Prepared;
 use crate::run::RunDirectory;
 
 /// Everything that decides the result of a fit.
@@ -67,18 +69,38 @@ pub struct ValidationConfig {
     pub rows: usize,
     /// Particles behind the `log Z` of a validation.
     pub particles: usize,
+    /// Whether the proposal is the answer where the model is no better.
+    pub base: Base,
+    /// With fewer rows than this for training and validation together, the number of steps is chosen by cross-validation, and
+    /// the model trained on all of them; 0 for never.
+    pub cross_validate_below: usize,
+    /// Parts of the rows in a cross-validation.
+    pub folds: usize,
+}
+
+impl ValidationConfig {
+    /// The rows of a part that are used.
+    pub(super) fn of_rows<'a>(&self, part: &'a [f32], features: usize) -> &'a [f32] {
+        match self.rows {
+            0 => part,
+            rows => &part[..part.len().min(rows * features)],
+        }
+    }
 }
 
 /// What may be changed when a run is taken up again: how long it is, and what only looks at it.
-const MAY_CHANGE: [&str; 9] = [
+const MAY_CHANGE: [&str; 12] = [
     "training.num-steps",
+    "training.stop-after",
     "training.hold",
     "training.patience",
     "training.max-rollbacks",
     "training.validation-every",
     "training.checkpoint-every",
     "log-every",
-    "validation.",
+    "validation.rows",
+    "validation.particles",
+    "validation.base",
     "evaluation.",
 ];
 
@@ -90,7 +112,8 @@ impl FitConfig {
             .with_schedule(Schedule::Cosine)
             .with_optimiser(OptimiserConfig::Adam)
             .with_max_gradient_norm(10.0)
-            .with_every(200, 200);
+            .with_every(100, 200);
+        let training = TrainingConfig { patience: 10, ..training };
         Self {
             seed: 0,
             log_every: 20,
@@ -109,17 +132,34 @@ impl FitConfig {
                 ..ArStepConfig::new(Method::SmcRnce)
             },
             training,
-            validation: ValidationConfig { rows: 2000, particles: 10_000 },
+            validation: ValidationConfig {
+                rows: 2000,
+                particles: 10_000,
+                base: Base::Auto,
+                cross_validate_below: 1000,
+                folds: 5,
+            },
             evaluation: Estimation::new(20_000, 10),
         }
     }
 
-    /// Takes another number of steps; the warm-up and the time before the learning rate falls keep their shares.
+    /// Takes another number of steps; the warm-up and the time before the learning rate falls keep their shares, and there
+    /// are as many validations and checkpoints.
     pub fn scale_to(&mut self, num_steps: u64) {
         let share = num_steps as f64 / self.training.num_steps as f64;
-        self.step.warm_up = (share * self.step.warm_up as f64) as u64;
-        self.training.hold = (share * self.training.hold as f64) as u64;
-        self.training.num_steps = num_steps;
+        let scaled = |steps: u64| (share * steps as f64) as u64;
+        self.step.warm_up = scaled(self.step.warm_up);
+        let training = &mut self.training;
+        training.hold = scaled(training.hold);
+        training.validation_every = scaled(training.validation_every).max(1);
+        training.checkpoint_every = scaled(training.checkpoint_every).max(1);
+        training.num_steps = num_steps;
+    }
+
+    /// Whether the number of steps of a fit of these data is chosen by cross-validation.
+    pub fn is_cross_validated(&self, data: &Prepared) -> bool {
+        let [train, validation, _] = data.rows;
+        validation > 0 && train + validation < self.validation.cross_validate_below
     }
 
     /// The same with a TOML text on top. Ranges are checked by [`validate`](Self::validate), when all is in place.
@@ -218,6 +258,7 @@ impl FitConfig {
         for (name, value, least) in [
             ("log-every", self.log_every as usize, 1),
             ("validation.particles", self.validation.particles, 1),
+            ("validation.folds", self.validation.folds, 2),
             ("evaluation.particles", self.evaluation.particles, 1),
             ("evaluation.estimates", self.evaluation.estimates, 2),
         ] {
@@ -310,12 +351,18 @@ mod tests {
     #[test]
     fn a_run_is_taken_up_with_more_steps_but_not_with_another_model() {
         let with = |assignment: &str| small().with_setting(assignment).unwrap();
-        for free in ["training.num-steps=9000", "evaluation.particles=7", "validation.rows=3"] {
+        for free in [
+            "training.num-steps=9000",
+            "training.stop-after=70",
+            "evaluation.particles=7",
+            "validation.rows=3",
+        ] {
             with(free).check_resumed(&small()).unwrap();
         }
         for (fixed, name) in [
             ("model.context=7", "model.context is 32"),
             ("seed=1", "seed is 0"),
+            ("validation.cross-validate-below=0", "validation.cross-validate-below is 1000"),
             ("step.criterion=rnce", "step.criterion is \"smc-rnce\""),
             ("data.dequantise.age=1.0", "data.dequantise.age is not set"),
             ("data.marginals=standard", "data.marginals is \"gaussian\""),
@@ -324,6 +371,19 @@ mod tests {
             let message = with(fixed).check_resumed(&small()).unwrap_err().to_string();
             assert!(message.contains(name), "{message}");
         }
+    }
+
+    #[test]
+    fn a_run_of_another_length_keeps_its_shape() {
+        let mut config = small();
+        config.training.hold = 200;
+        config.scale_to(1000);
+        let training = &config.training;
+        assert_eq!((training.num_steps, config.step.warm_up, training.hold), (1000, 100, 50));
+        assert_eq!((training.validation_every, training.checkpoint_every), (25, 50));
+        config.scale_to(3);
+        assert_eq!((config.training.validation_every, config.step.warm_up), (1, 0));
+        config.validate().unwrap();
     }
 
     #[test]
@@ -338,6 +398,9 @@ mod tests {
         assert!(message("step.criterion=cdd").contains("smc-rnce"));
         assert!(message("data.marginals=normal").contains("gaussian"));
         assert!(message("training.learning-rate=0").contains("larger than zero"));
+        assert!(message("validation.folds=1").contains("at least 2"));
+        assert!(message("validation.base=maybe").contains("auto"));
+        assert!(message("training.stop-after=0").contains("stop-after"));
         assert!(message("step.warm-up=999999").contains("at most training.num-steps"));
         assert!(
             small().with_toml("[training", "my.toml").unwrap_err().to_string().contains("my.toml")

@@ -1,9 +1,11 @@
 //! What a fit tells while it goes on and when it ends.
 
 use serde::{Deserialize, Serialize};
-use zhat::train::StepReport;
+use zhat::train::{Answer, StepReport};
 
 use super::evaluation::Likelihood;
+use super::folds::CrossValidation;
+use crate::fitted::Verdict;
 
 /// A line of `metrics.jsonl`, which has what was measured then.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -34,6 +36,8 @@ pub enum Event<'a> {
     Step { step: u64, steps: u64, report: &'a StepReport },
     /// A validation was made, which may be the best so far.
     Validation { step: u64, log_likelihood: f64, best: bool },
+    /// Cross-validation has come to so many steps of all folds, and so far the rows that were left out have this.
+    CrossValidation { step: u64, steps: u64, log_likelihood: f64 },
     /// Something the user should know, but that stops nothing.
     Warning(&'a str),
     /// The evaluation at the end begins.
@@ -53,16 +57,26 @@ pub struct FitReport {
     pub criterion: String,
     /// Rows for training, validation and test.
     pub rows: [usize; 3],
-    /// Steps taken, of how many.
+    /// Steps taken.
     pub steps: u64,
+    /// Steps of the whole schedule.
+    pub planned_steps: u64,
     /// Step of the model that was kept.
     pub best_step: u64,
-    /// Its validation log-likelihood.
-    pub validation_log_likelihood: f64,
-    /// Why training ended: `done`, `patience` or `max-time`.
+    /// Its log-likelihood of validation rows, or of rows left out in a cross-validation; none where there was neither.
+    pub validation_log_likelihood: Option<f64>,
+    /// Whether the density is the model or its proposal, which was no worse.
+    pub density: Answer,
+    /// How the number of steps was chosen, where rows were few.
+    pub cross_validation: Option<CrossValidation>,
+    /// Why training ended: `done`, `patience`, `time` or `max-time`.
     pub ended: String,
+    /// What one should know about the result, in sentences.
+    pub notes: Vec<String>,
     /// Test log-likelihood with its errors.
     pub test: Likelihood,
+    /// Whether it can be trusted.
+    pub verdict: Verdict,
     /// Mean log-density of the test rows under the truth, where it is known.
     pub truth: Option<f64>,
     /// Seconds of training and evaluation.

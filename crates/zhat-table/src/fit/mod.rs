@@ -1,14 +1,21 @@
 //! Fitting the autoregressive EBM to a table: configuration, training with checkpoints, evaluation.
 
+mod clock;
 mod config;
 mod evaluation;
 mod events;
+mod folds;
+mod schedule;
 mod session;
 mod timing;
+mod validation;
 
+pub use clock::{Clock, Limit, Time};
 pub use config::{DataConfig, FitConfig, ValidationConfig};
 pub(crate) use evaluation::log_z_of;
 pub use evaluation::{Likelihood, evaluate, mean_and_error};
 pub use events::{Event, FitReport, MetricsRecord};
+pub use folds::{CrossValidation, CurvePoint};
 pub use session::Session;
 pub use timing::{StepSeconds, StepTimer};
+pub use validation::Base;

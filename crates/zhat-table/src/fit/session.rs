@@ -10,17 +10,21 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArStep};
 use zhat::rng::Streams;
-use zhat::train::{self, Best, Ended, Rows, Trainer, TrainerState, Validated};
+use zhat::train::{self, Answer, Difference, Ended, Rows, Trainer, TrainerState};
 use zhat::watch::Watch;
 
+use super::clock::Limit;
 use super::config::FitConfig;
-use super::evaluation::evaluate;
 use super::events::{Event, FitReport};
-use crate::density::{ArDensity, Estimation};
+use super::folds::{CrossValidation, Round, cross_validate};
+use super::validation::Validator;
+use crate::density::Density;
 use crate::error::{Result, TableError};
+use crate::fitted::assess_by;
 use crate::prepare::Prepared;
 use crate::run::{
-    Checkpoints, EventFile, Metrics, ModelCard, RunDirectory, save_model, write_atomically,
+    Checkpoints, EventFile, Metrics, ModelCard, RunDirectory, read_json, save_model,
+    write_atomically,
 };
 
 /// A fit that is under way.
@@ -111,9 +115,16 @@ impl Session {
         let model = shape.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
         let step = ArStep::new(&config.step, threads)?;
         let trainer = Trainer::new(model, step, config.training.clone(), streams)?;
-        let trainer = match data.validation.is_empty() {
-            true => trainer,
-            false => trainer.with_validation(validation(&config, &mut data, threads)),
+        let validation = std::mem::take(&mut data.validation);
+        let trainer = if config.is_cross_validated(&data) {
+            data.train.extend(validation);
+            trainer
+        } else if validation.is_empty() {
+            trainer
+        } else {
+            let rows = data.in_units(config.validation.of_rows(&validation, data.columns.len()));
+            let validation = Validator::new(&config, &data).into_validation(rows, threads);
+            trainer.with_validation(validation)
         };
         let log = Log {
             // As it is: only a checkpoint says how much of it counts.
@@ -144,16 +155,22 @@ impl Session {
     /// Trains to the end, evaluates, and writes the model and the results; `None` if it was told to stop before.
     pub fn run(
         &mut self,
-        max_time: Option<Duration>,
+        limit: Option<&Limit>,
         watch: &Arc<Watch>,
         observer: &mut dyn FnMut(&Event),
     ) -> Result<Option<FitReport>> {
         let started = Instant::now() - Duration::from_secs_f64(self.seconds);
-        let ended = match self.train(max_time, started, watch, observer)? {
+        if self.config.is_cross_validated(&self.data)
+            && self.config.training.stop_after.is_none()
+            && !self.choose_steps(limit, watch, observer)?
+        {
+            return Ok(None);
+        }
+        let ended = match self.train(limit, started, watch, observer)? {
             _ if watch.is_stopped() => return Ok(None),
             Ended::Done => "done",
             Ended::Patience => "patience",
-            Ended::Stopped => "max-time",
+            Ended::Stopped => limit.map_or("stopped", Limit::name),
         };
         observer(&Event::Evaluating);
         match self.finish(ended, started, watch) {
@@ -162,13 +179,43 @@ impl Session {
         }
     }
 
+    /// Chooses the number of steps by cross-validation and writes it down, so that it is never done twice; false if it was
+    /// told to stop.
+    fn choose_steps(
+        &mut self,
+        limit: Option<&Limit>,
+        watch: &Watch,
+        observer: &mut dyn FnMut(&Event),
+    ) -> Result<bool> {
+        let (config, steps) = (&self.config, self.config.training.num_steps);
+        // The model of all rows is trained after the folds, and for as long as each of them.
+        let folds = config.validation.folds as f64;
+        let is_over =
+            || limit.is_some_and(|limit| limit.is_over(self.seconds, folds / (folds + 1.0), true));
+        let mut tell = |Round { step, log_likelihood }| {
+            observer(&Event::CrossValidation { step, steps, log_likelihood });
+        };
+        let Self { data, threads, .. } = self;
+        let Some(found) = cross_validate(config, data, *threads, watch, &is_over, &mut tell)?
+        else {
+            return Ok(false);
+        };
+        let json = serde_json::to_vec_pretty(&found).expect("a curve is plain data");
+        write_atomically(&self.run.cross_validation(), &json)?;
+        self.config.training.stop_after = Some(found.chosen_step);
+        write_atomically(&self.run.config(), self.config.to_toml().as_bytes())?;
+        self.trainer.stop_after(found.chosen_step);
+        Ok(true)
+    }
+
     fn train(
         &mut self,
-        max_time: Option<Duration>,
+        limit: Option<&Limit>,
         started: Instant,
         watch: &Watch,
         observer: &mut dyn FnMut(&Event),
     ) -> Result<Ended> {
+        let earlier = self.seconds;
         let Self { run, data, trainer, log, checkpoints, config, .. } = self;
         let shape = [data.train.len() / data.columns.len(), data.columns.len()];
         let rows = TensorData::new(std::mem::take(&mut data.train), shape);
@@ -176,23 +223,32 @@ impl Session {
         // Training ends by the watch or by the clock, and what comes after it by the watch alone.
         let until = Watch::default();
         let mut kept = log.metrics.bytes();
+        let (last, validation_every) =
+            (config.training.last_step(), config.training.validation_every);
+        let is_over = |step: u64| {
+            let at_validation = step.is_multiple_of(validation_every);
+            limit.is_some_and(|limit| limit.is_over(earlier, 1.0, at_validation))
+        };
         let mut handle = |event: train::Event<ArEbm, ArStep>| -> Result<()> {
             match event {
                 train::Event::Step { step, report, learning_rate, .. } => {
                     log.step(step, report, learning_rate)?;
-                    observer(&Event::Step { step, steps: config.training.num_steps, report });
-                    if watch.is_stopped() || max_time.is_some_and(|limit| started.elapsed() > limit)
-                    {
+                    observer(&Event::Step { step, steps: last, report });
+                    if watch.is_stopped() || is_over(step) {
                         until.stop();
                     }
                 }
-                train::Event::Validation { step, found, best } => {
-                    let log_likelihood = found.log_likelihood;
+                train::Event::Validation { step, found, best, ahead } => {
+                    let Difference { mean: log_likelihood, standard_error } =
+                        Difference::from_zero(&found.log_likelihoods);
                     log.append(
                         step,
                         &[
                             ("validation", Some(log_likelihood)),
-                            ("validation_proposal", found.proposal_log_likelihood),
+                            ("validation_error", Some(standard_error)),
+                            ("validation_proposal", found.proposal_log_likelihood()),
+                            ("validation_ahead", ahead.map(|ahead| ahead.mean)),
+                            ("validation_ahead_error", ahead.map(|ahead| ahead.standard_error)),
                         ],
                     )?;
                     observer(&Event::Validation { step, log_likelihood, best });
@@ -214,7 +270,9 @@ impl Session {
             until.stop();
         }
         let ended = trainer.fit_watched(&rows, &until, &mut handle)?;
-        if ended == Ended::Stopped && !watch.is_stopped() {
+        // The model that the time leaves behind may be the best.
+        let is_validated = trainer.progress().step.is_multiple_of(validation_every);
+        if ended == Ended::Stopped && !watch.is_stopped() && !is_validated {
             trainer.validate(&mut handle)?;
         }
         Ok(ended)
@@ -223,7 +281,16 @@ impl Session {
     /// Writes the best model, evaluates it on the test part and writes the results.
     fn finish(&mut self, ended: &str, started: Instant, watch: &Arc<Watch>) -> Result<FitReport> {
         let (model, progress) = (self.trainer.best_model(), self.trainer.progress());
-        let best = progress.best.unwrap_or(Best { step: progress.step, log_likelihood: f64::NAN });
+        // Steps may have been chosen by hand.
+        let chosen = self.run.cross_validation().is_file();
+        let cross_validation: Option<CrossValidation> =
+            chosen.then(|| read_json(&self.run.cross_validation())).transpose()?;
+        let (best_step, validation_log_likelihood, answer) =
+            match (&progress.best, &cross_validation) {
+                (Some(best), _) => (best.step, Some(best.log_likelihood), best.answer),
+                (None, Some(found)) => (progress.step, found.log_likelihood, found.answer),
+                (None, None) => (progress.step, None, Answer::Model),
+            };
         let criterion = self.config.step.criterion.name().to_owned();
         let card = ModelCard {
             format: crate::run::FORMAT,
@@ -233,20 +300,23 @@ impl Session {
             standardiser: self.data.standardiser.clone(),
             data_hash: self.data.hash.clone(),
             criterion: criterion.clone(),
-            step: best.step,
+            density: answer,
+            step: best_step,
         };
         save_model(&self.run, model, &card)?;
         let settings = &self.config.evaluation;
-        let stages =
-            self.data.test.len() + settings.particles * settings.estimates * card.columns.len();
-        watch.begin(stages as u64);
-        let density = density(&self.config, &self.data, self.threads);
-        let test = evaluate(
-            &density(model, Arc::clone(watch))?,
-            &self.data.in_units(&self.data.test),
-            settings,
-            &Streams::new(self.config.seed).derive("test", 0),
-        )?;
+        let validator = Validator::new(&self.config, &self.data);
+        let density = validator.density(model, answer, self.threads, Arc::clone(watch))?;
+        let work: u64 = density.work(settings).iter().sum();
+        watch.begin(work + self.data.test.len() as u64);
+        let test = self.data.in_units(&self.data.test);
+        let streams = Streams::new(self.config.seed).derive("test", 0);
+        let assessment = assess_by(&density, &test, settings, true, &streams)?;
+        let planned_steps = self.config.training.num_steps;
+        let mut notes = Vec::new();
+        notes.extend(cross_validation.as_ref().map(CrossValidation::sentence));
+        notes.extend(unfinished(ended, progress.step, self.config.training.last_step()));
+        notes.extend((answer == Answer::Proposal).then(|| PROPOSAL_ANSWERS.into()));
         let report = FitReport {
             version: card.version,
             source: self.config.data.source.clone(),
@@ -254,10 +324,15 @@ impl Session {
             criterion,
             rows: self.data.rows,
             steps: progress.step,
-            best_step: best.step,
-            validation_log_likelihood: best.log_likelihood,
+            planned_steps,
+            best_step,
+            validation_log_likelihood,
+            density: answer,
+            cross_validation,
             ended: ended.into(),
-            test,
+            notes,
+            test: assessment.likelihood,
+            verdict: assessment.verdict,
             truth: self.data.truth_of_test,
             seconds: started.elapsed().as_secs_f64(),
         };
@@ -279,46 +354,23 @@ fn save(
     checkpoints.save(state)
 }
 
-/// The log-likelihood of some rows of the validation part.
-fn validation(
-    config: &FitConfig,
-    data: &mut Prepared,
-    threads: usize,
-) -> impl FnMut(&ArEbm, u64) -> zhat::Result<Validated> + 'static {
-    let features = data.columns.len();
-    let standard = std::mem::take(&mut data.validation);
-    let mut rows = data.in_units(&standard);
-    if config.validation.rows > 0 {
-        rows.truncate(config.validation.rows * features);
-    }
-    let (streams, settings) =
-        (Streams::new(config.seed), Estimation::new(config.validation.particles, 1));
-    let density = density(config, data, threads);
-    move |model, step| {
-        let streams = streams.derive("validation", step);
-        let found = density(model, Arc::default())
-            .and_then(|density| evaluate(&density, &rows, &settings, &streams));
-        let found = found.map_err(|error| match error {
-            TableError::Zhat(error) => error,
-            other => zhat::Error::BrokenState { reason: other.to_string() },
-        })?;
-        Ok(Validated {
-            log_likelihood: found.log_likelihood,
-            se_log_z: found.se_log_z,
-            proposal_log_likelihood: Some(found.proposal_log_likelihood),
-        })
-    }
-}
+const PROPOSAL_ANSWERS: &str = "On rows that were kept back the model was not ahead of its own proposal by more than one \
+     standard error, so the density is the proposal: scores, draws and the likelihood are the proposal's.";
 
-/// How a model of this fit becomes a density.
-fn density(
-    config: &FitConfig,
-    data: &Prepared,
-    threads: usize,
-) -> impl Fn(&ArEbm, Arc<Watch>) -> Result<ArDensity> + 'static {
-    let (columns, standardiser) = (data.columns.clone(), data.standardiser.clone());
-    let criterion = config.step.criterion;
-    move |model, watch| ArDensity::new(model, criterion, &columns, &standardiser, threads, watch)
+/// Says that the schedule was cut short, where it was.
+fn unfinished(ended: &str, steps: u64, last: u64) -> Option<String> {
+    let because = match ended {
+        "max-time" => "the time was up",
+        "time" => {
+            "the machine became slower than it was when the steps were planned, and the time was up"
+        }
+        _ => return None,
+    };
+    Some(format!(
+        "Training is not finished: it ended after {steps} of {last} steps because {because}. The learning rate had not come \
+         down to its end, so a whole schedule would do better. Resume the run to finish it; with `time` the schedule is fitted \
+         to the time."
+    ))
 }
 
 impl Log {
@@ -347,7 +399,10 @@ impl Log {
         let Some(events) = &mut self.events else { return Ok(()) };
         let tag = |name| match name {
             "validation" => "validation/model",
+            "validation_error" => "validation/error",
             "validation_proposal" => "validation/proposal",
+            "validation_ahead" => "validation/ahead",
+            "validation_ahead_error" => "validation/ahead_error",
             other => other,
         };
         events.scalars(step, &numbers.map(|(name, number)| (tag(name), number)).collect::<Vec<_>>())

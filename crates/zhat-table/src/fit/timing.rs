@@ -9,6 +9,7 @@ use zhat::criterion::Method;
 use zhat::rng::Streams;
 use zhat::train::{Batch, Trainer};
 
+use super::clock::Clock;
 use super::config::FitConfig;
 use crate::error::Result;
 use crate::prepare::Prepared;
@@ -78,6 +79,16 @@ impl StepTimer {
         }
         self.rounds += 1;
         Ok(())
+    }
+
+    /// The means by any clock, over at least so many seconds each.
+    pub(super) fn means(&mut self, clock: Clock, least: f64) -> Result<StepSeconds> {
+        let batch = &self.batch;
+        let [warm_up, full] = self
+            .trainers
+            .each_mut()
+            .map(|trainer| clock.measure(least, || trainer.train_step(batch).map(|_| ())));
+        Ok(StepSeconds { warm_up: warm_up?, full: full? })
     }
 
     /// The medians; not a number before [`ROUNDS`](Self::ROUNDS) have begun to count.

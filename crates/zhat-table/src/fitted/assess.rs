@@ -37,8 +37,18 @@ pub fn assess(
         let expected = "at least 2, for an error bar";
         return Err(TableError::setting("estimates", settings.estimates, expected));
     }
-    let streams = Streams::new(seed).derive("assess", 0);
-    let likelihood = evaluate(density, rows, settings, &streams)?;
+    assess_by(density, rows, settings, cross_check, &Streams::new(seed).derive("assess", 0))
+}
+
+/// The same by given streams.
+pub(crate) fn assess_by(
+    density: &dyn Density,
+    rows: &[f32],
+    settings: &Estimation,
+    cross_check: bool,
+    streams: &Streams,
+) -> Result<Assessment> {
+    let likelihood = evaluate(density, rows, settings, streams)?;
     let mut opinions = Vec::new();
     if !density.is_normalised() {
         let effective = likelihood.smallest_effective_sample_size * likelihood.particles as f64;
@@ -50,7 +60,7 @@ pub fn assess(
         });
     }
     if cross_check {
-        opinions.extend(density.opinions(settings, &streams)?);
+        opinions.extend(density.opinions(settings, streams)?);
     }
     let verdict = Verdict::new(&likelihood, &opinions, density.columns());
     Ok(Assessment { likelihood, truth: None, opinions, verdict, wasserstein: None })

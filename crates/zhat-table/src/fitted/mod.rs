@@ -15,11 +15,13 @@ use burn::tensor::Device;
 use zhat::rng::Streams;
 use zhat::watch::Watch;
 
+pub(crate) use assess::assess_by;
 pub use assess::{Assessment, assess};
 pub use distance::{DistanceKind, Distances, MOST_FOR_EXACT, distances};
 pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute};
 pub use rows::TestRows;
 pub(crate) use rows::mean_log_density;
+pub(crate) use sample::worth_fewer;
 pub use sample::{Sample, SampleOptions, sample};
 pub use score::{Scored, score, score_columns};
 pub use verdict::Verdict;
@@ -49,9 +51,8 @@ impl Fitted {
             return Err(TableError::Unfinished { path: run.root().to_owned(), file: "model" });
         }
         let (model, card) = load_model(&run, &Device::flex())?;
-        let (criterion, columns, standardiser) =
-            (card.criterion.parse()?, &card.columns, &card.standardiser);
-        let density = ArDensity::new(&model, criterion, columns, standardiser, threads, watch)?;
+        let (by, columns, standardiser) = (card.density_by()?, &card.columns, &card.standardiser);
+        let density = ArDensity::new(&model, by, columns, standardiser, threads, watch)?;
         Ok(Self { run, card, density: Box::new(density) })
     }
 

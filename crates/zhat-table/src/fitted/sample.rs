@@ -1,5 +1,6 @@
 //! Draws from the density, all of a row or some of it given the rest.
 
+use serde::Serialize;
 use zhat::rng::Streams;
 
 use crate::data::Table;
@@ -27,16 +28,33 @@ pub struct SampleOptions {
 }
 
 /// Rows from the density, and how far they can be trusted.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sample {
     /// The rows, in the units of the data.
+    #[serde(skip)]
     pub table: Table,
+    /// How many there are.
+    pub rows: usize,
     /// As many independent draws tell as much, in the worst column.
     pub effective_sample_size: f64,
     /// Particles behind the draws.
     pub particles: usize,
     /// Their effective sample size, in the worst stage.
     pub effective_particles: f64,
+}
+
+impl Sample {
+    /// As many independent rows, in words, where they are fewer than the rows.
+    pub fn warning(&self) -> Option<String> {
+        worth_fewer(self.rows, self.effective_sample_size)
+    }
+}
+
+/// Says what draws are worth, where that is fewer than there are.
+pub(crate) fn worth_fewer(rows: usize, effective_sample_size: f64) -> Option<String> {
+    let worth = effective_sample_size.round();
+    (worth < rows as f64)
+        .then(|| format!("these {rows} draws are worth {worth} independent rows: some are copies"))
 }
 
 /// Draws rows.
@@ -64,8 +82,20 @@ pub fn sample(density: &dyn Density, options: &SampleOptions) -> Result<Sample> 
     }
     Ok(Sample {
         table: Table::new(density.columns().to_vec(), rows),
+        rows: number,
         effective_sample_size,
         particles,
         effective_particles: cloud.effective_particles,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_that_are_worth_fewer_rows_say_how_many() {
+        assert_eq!(worth_fewer(1000, 999.6), None);
+        assert!(worth_fewer(1000, 1.2).unwrap().contains("1000 draws are worth 1 independent row"));
+    }
 }

@@ -1,6 +1,8 @@
 //! Whether a likelihood can be trusted, in words.
 
-use serde::Serialize;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 use crate::density::Opinion;
 use crate::fit::Likelihood;
@@ -20,7 +22,7 @@ const NEGLIGIBLE: f64 = 0.005;
 const MORE_FAR_OUT: f64 = 0.05;
 
 /// Whether a likelihood can be trusted, if not why, and what to do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Whether it can.
     pub trusted: bool,
@@ -103,6 +105,19 @@ impl Verdict {
             ]
         };
         Self { trusted, reasons, advice: advice.iter().map(|text| text.to_string()).collect() }
+    }
+}
+
+/// A sentence, and a list of reasons and one of advice where there are any.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if self.trusted {
+            return write!(f, "This likelihood can be trusted.");
+        }
+        write!(f, "This likelihood is not to be trusted:")?;
+        self.reasons.iter().try_for_each(|reason| write!(f, "\n  - {reason}"))?;
+        write!(f, "\nWhat to do:")?;
+        self.advice.iter().try_for_each(|advice| write!(f, "\n  - {advice}"))
     }
 }
 

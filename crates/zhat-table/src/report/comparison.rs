@@ -117,7 +117,7 @@ fn validation(runs: &[Finished]) -> Figure {
     let mut panel = Panel::new("").x("step", Scale::Linear).y("log-likelihood", Scale::Linear);
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for (index, run) in runs.iter().enumerate() {
-        let points = sections::points(&run.metrics, |line| line.validation);
+        let points = sections::validation_curve(&run.result, &run.metrics);
         for &(_, value) in &points[points.len() / 4..] {
             (low, high) = (low.min(value), high.max(value));
         }

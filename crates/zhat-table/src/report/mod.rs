@@ -7,7 +7,7 @@ mod sections;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(crate) use sections::points;
+pub(crate) use sections::validation_curve;
 use zhat_report::export;
 use zhat_report::page::Page;
 

@@ -5,8 +5,9 @@ use zhat_report::figure::{Colour, Density as Picture, Figure, Panel, Scale, Seri
 use zhat_report::page::Page;
 
 use super::Finished;
-use crate::density::Density;
+use crate::density::{Density, Draws};
 use crate::error::Result;
+use crate::fitted::worth_fewer;
 use crate::prepare::prepare;
 
 /// Rows shown in a scatter plot.
@@ -33,7 +34,12 @@ pub(super) fn all(page: Page, run: &Finished) -> Result<Page> {
     }
     let streams = Streams::new(run.config.seed).derive("report", 0);
     let cloud = density.draw(&vec![f32::NAN; features], DRAWS, &streams)?;
-    let draws = cloud.sample(DRAWS, &mut streams.stream("draws", 0, 0)).rows;
+    let Draws { rows: draws, effective_sample_size } =
+        cloud.sample(DRAWS, &mut streams.stream("draws", 0, 0));
+    let page = match worth_fewer(DRAWS, effective_sample_size) {
+        Some(warning) => page.text(&format!("In the pictures, {warning}.")),
+        None => page,
+    };
     let test = data.in_units(&data.test);
     let page = pairs(page, columns, &test, &draws)?;
     if features > 2 {

@@ -1,12 +1,14 @@
 //! The sections about one run: likelihood, training, pictures, configuration.
 
+use zhat::train::Answer;
 use zhat_report::figure::{Colour, Figure, Marker, Panel, Scale, Series};
 use zhat_report::page::Page;
 use zhat_report::{Align, Setting, Table};
 
 use super::{Finished, pictures};
 use crate::error::Result;
-use crate::fit::{FitConfig, FitReport, MetricsRecord};
+use crate::fit::{CurvePoint, FitConfig, FitReport, MetricsRecord};
+use crate::fitted::Verdict;
 
 /// The run in a sentence.
 pub(super) fn lead(result: &FitReport) -> String {
@@ -22,9 +24,15 @@ pub(super) fn lead(result: &FitReport) -> String {
 pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -> Result<Page> {
     let result = &run.result;
     let page = heading(page, "Likelihood").table("On the test part", &likelihood_table(result));
+    let page = verdict(page, &result.verdict);
+    let page = result.notes.iter().fold(page, |page, note| page.text(note));
+    let kept_back = match &result.cross_validation {
+        Some(_) => "the rows that cross-validation left out",
+        None => "the validation part",
+    };
     let page = heading(page, "Training").figure(
-        &training(&run.metrics),
-        "Loss of the batches, and log-likelihood of the validation part.",
+        &training(result, &run.metrics),
+        &format!("Loss of the batches, and log-likelihood of {kept_back}."),
     )?;
     let page = match result.test.estimates {
         0 => page.text("The density is normalised as it is: log Z is 0, without an error."),
@@ -37,6 +45,15 @@ pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
     Ok(heading(page, "Configuration").settings(&settings(&run.config)))
 }
 
+fn verdict(page: Page, verdict: &Verdict) -> Page {
+    if verdict.trusted {
+        return page.text(&verdict.to_string());
+    }
+    let reasons = verdict.reasons.join("; ");
+    page.notice(&format!("This likelihood is not to be trusted: {reasons}."))
+        .text(&format!("What to do: {}.", verdict.advice.join("; ")))
+}
+
 fn likelihood_table(result: &FitReport) -> Table {
     let test = &result.test;
     let mut table = Table::new([
@@ -46,8 +63,12 @@ fn likelihood_table(result: &FitReport) -> Table {
         ("error of log Z", Align::Right),
     ]);
     let number = |value: f64| format!("{value:.4}");
+    let density = match result.density {
+        Answer::Model => "model",
+        Answer::Proposal => "the density, which is the proposal",
+    };
     for (name, mean, over_rows, of_log_z) in [
-        ("model", test.log_likelihood, test.se_test, number(test.se_log_z)),
+        (density, test.log_likelihood, test.se_test, number(test.se_log_z)),
         ("proposal", test.proposal_log_likelihood, test.proposal_se_test, "none".into()),
     ] {
         table.row([name.into(), number(mean), number(over_rows), of_log_z]);
@@ -58,15 +79,30 @@ fn likelihood_table(result: &FitReport) -> Table {
     table
 }
 
-/// A quantity of the log at the steps where it was measured.
-pub(crate) fn points(
+/// The model's log-likelihood of rows that were kept back, after so many steps.
+pub(crate) fn validation_curve(result: &FitReport, metrics: &[MetricsRecord]) -> Vec<(f64, f64)> {
+    curve(result, metrics, |point| point.model, |line| line.validation)
+}
+
+/// A log-likelihood of rows that were kept back: for cross-validation, or for the validation part.
+fn curve(
+    result: &FitReport,
     metrics: &[MetricsRecord],
-    value: fn(&MetricsRecord) -> Option<f64>,
+    of_point: fn(&CurvePoint) -> Option<f64>,
+    of_line: fn(&MetricsRecord) -> Option<f64>,
 ) -> Vec<(f64, f64)> {
+    let Some(found) = &result.cross_validation else { return points(metrics, of_line) };
+    let point = |point: &CurvePoint| Some((point.step as f64, of_point(point)?));
+    found.curve.iter().filter_map(point).collect()
+}
+
+/// A quantity of the log at the steps where it was measured.
+fn points(metrics: &[MetricsRecord], value: fn(&MetricsRecord) -> Option<f64>) -> Vec<(f64, f64)> {
     metrics.iter().filter_map(|line| Some((line.step as f64, value(line)?))).collect()
 }
 
-fn training(metrics: &[MetricsRecord]) -> Figure {
+fn training(result: &FitReport, metrics: &[MetricsRecord]) -> Figure {
+    let proposal = curve(result, metrics, |point| point.proposal, |line| line.validation_proposal);
     let points = |value| points(metrics, value);
     let loss = Panel::new("Training")
         .x("step", Scale::Linear)
@@ -76,8 +112,8 @@ fn training(metrics: &[MetricsRecord]) -> Figure {
     let validation = Panel::new("Validation")
         .x("step", Scale::Linear)
         .y("log-likelihood", Scale::Linear)
-        .series(Series::line("model", Colour::VERMILION, points(|line| line.validation)))
-        .series(Series::line("proposal", Colour::SKY, points(|line| line.validation_proposal)));
+        .series(Series::line("model", Colour::VERMILION, validation_curve(result, metrics)))
+        .series(Series::line("proposal", Colour::SKY, proposal));
     Figure::new(vec![loss, validation])
 }
 

@@ -76,6 +76,11 @@ impl RunDirectory {
         self.root.join("model.json")
     }
 
+    /// How the number of steps was chosen, where rows were few.
+    pub fn cross_validation(&self) -> PathBuf {
+        self.root.join("cross-validation.json")
+    }
+
     /// The numbers at the end.
     pub fn results(&self) -> PathBuf {
         self.root.join("results.json")

@@ -7,7 +7,9 @@ use burn::tensor::{Device, Tensor, TensorData};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArEbmConfig};
+use zhat::criterion::Method;
 use zhat::rng::Streams;
+use zhat::train::Answer;
 
 use super::directory::{RunDirectory, read_json, write_atomically};
 use crate::data::Standardiser;
@@ -33,8 +35,21 @@ pub struct ModelCard {
     pub data_hash: String,
     /// How it was trained.
     pub criterion: String,
+    /// Whether the density is the model or its proposal, which was no worse.
+    #[serde(default)]
+    pub density: Answer,
     /// Step that the parameters are from.
     pub step: u64,
+}
+
+impl ModelCard {
+    /// The criterion that trains the density: where that is the proposal, the one that trains it alone.
+    pub fn density_by(&self) -> Result<Method> {
+        match self.density {
+            Answer::Model => Ok(self.criterion.parse()?),
+            Answer::Proposal => Ok(Method::QOnly),
+        }
+    }
 }
 
 /// Writes a model and its card.

@@ -11,6 +11,9 @@ use crate::error::{Error, Result, at_least, positive};
 pub struct TrainingConfig {
     /// Number of steps.
     pub num_steps: u64,
+    /// End after this many of them, with the learning rates of a run that goes on to the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_after: Option<u64>,
     /// Rows in a step.
     pub batch_size: usize,
     /// Learning rate at the start.
@@ -39,6 +42,7 @@ impl TrainingConfig {
     pub fn new(num_steps: u64, learning_rate: f64) -> Self {
         Self {
             num_steps,
+            stop_after: None,
             batch_size: 100,
             learning_rate,
             schedule: Schedule::Constant,
@@ -82,6 +86,11 @@ impl TrainingConfig {
         Self { max_rollbacks, ..self }
     }
 
+    /// The step that training ends after.
+    pub fn last_step(&self) -> u64 {
+        self.stop_after.map_or(self.num_steps, |last| last.min(self.num_steps))
+    }
+
     /// The learning rate of a step, counted from 0.
     pub fn learning_rate_at(&self, step: u64) -> f64 {
         let (done, all) = (step.saturating_sub(self.hold), self.num_steps - self.hold);
@@ -91,6 +100,7 @@ impl TrainingConfig {
     /// Checks the ranges of the settings.
     pub fn validate(&self) -> Result<()> {
         at_least(1, "num-steps", self.num_steps as usize)?;
+        at_least(1, "stop-after", self.stop_after.unwrap_or(1) as usize)?;
         at_least(1, "batch-size", self.batch_size)?;
         at_least(1, "validation-every", self.validation_every as usize)?;
         at_least(1, "checkpoint-every", self.checkpoint_every as usize)?;

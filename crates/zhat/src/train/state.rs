@@ -11,9 +11,10 @@ use sha2::{Digest, Sha256};
 
 use super::guard::Guard;
 use super::optimiser::OptimiserConfig;
+use super::validation::Answer;
 use crate::error::{Error, Result};
 
-const MAGIC: &[u8] = b"zhat-state 2\n";
+const MAGIC: &[u8] = b"zhat-state 3\n";
 
 /// Bytes that are put in by `save` and taken out by `load` in the same order.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -43,8 +44,10 @@ pub struct Progress {
 pub struct Best {
     /// Steps taken by then.
     pub step: u64,
-    /// What it found.
+    /// The log-likelihood of the answer.
     pub log_likelihood: f64,
+    /// Whether that is the model or its proposal.
+    pub answer: Answer,
 }
 
 /// The state of a [`Trainer`](super::Trainer).
@@ -111,6 +114,21 @@ impl Parts {
         self.0.pop_front().ok_or_else(|| broken("a part is missing"))
     }
 
+    /// Puts numbers in.
+    pub fn push_numbers(&mut self, numbers: &[f64]) {
+        self.push(numbers.iter().flat_map(|number| number.to_le_bytes()).collect());
+    }
+
+    /// The numbers that were put in.
+    pub fn take_numbers(&mut self) -> Result<Vec<f64>> {
+        let bytes = self.take()?;
+        let (numbers, rest) = bytes.as_chunks::<8>();
+        match rest {
+            [] => Ok(numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()),
+            _ => Err(broken("a number is cut off")),
+        }
+    }
+
     /// Puts the parameters of a module in.
     pub fn push_module<M: Module>(&mut self, module: &M) -> Result<()> {
         let bytes = module.clone().into_record().into_bytes().map_err(broken)?;
@@ -153,7 +171,7 @@ mod tests {
             rollbacks: 1,
             guard: Guard::default(),
             warming_up: false,
-            best: Some(Best { step: 5, log_likelihood: -1.0 / 3.0 }),
+            best: Some(Best { step: 5, log_likelihood: -1.0 / 3.0, answer: Answer::Model }),
             validations_since_best: 2,
         };
         let parts = Parts(VecDeque::from([vec![1, 2, 3], Vec::new(), vec![9; 100]]));

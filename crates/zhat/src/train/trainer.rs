@@ -9,7 +9,7 @@ use super::guard::Guard;
 use super::optimiser::scale_gradients;
 use super::state::{Best, Parts, Progress, TrainerState};
 use super::step::{Batch, StepReport, TrainingStep};
-use super::validation::{Validated, Validation};
+use super::validation::{Answer, Difference, Validated, Validation};
 use crate::error::{Error, Result};
 use crate::rng::Streams;
 use crate::watch::Watch;
@@ -25,11 +25,17 @@ pub struct Trainer<M, S> {
     streams: Streams,
     order: Order,
     optimiser: ModuleOptimizer,
-    validation: Option<Box<dyn Validation<M>>>,
+    validation: Option<Box<dyn Validation<M> + Send>>,
     progress: Progress,
-    best: Option<M>,
+    best: Option<Kept<M>>,
     /// Where the guard goes back to.
     last: Option<TrainerState>,
+}
+
+/// The best model so far, with what it was found to be worth on every row.
+struct Kept<M> {
+    model: M,
+    log_likelihoods: Vec<f64>,
 }
 
 /// What an observer is told.
@@ -38,8 +44,8 @@ pub enum Event<'a, M, S> {
     /// A step was taken, so many in all: the model and what made its gradient, as they are after it, what the step found, and
     /// its learning rate.
     Step { step: u64, model: &'a M, training: &'a S, report: &'a StepReport, learning_rate: f64 },
-    /// After so many steps a validation was made, which may be the best so far.
-    Validation { step: u64, found: &'a Validated, best: bool },
+    /// After so many steps a validation was made, which may be the best so far, and is so far ahead of the best before it.
+    Validation { step: u64, found: &'a Validated, best: bool, ahead: Option<Difference> },
     /// This is a place to come back to: to be stored by whoever wants to resume, with a note if need be.
     Checkpoint(&'a mut TrainerState),
     /// A step went wrong: from it the run has gone back to the step of the last checkpoint, and its learning rate is
@@ -83,7 +89,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
     }
 
     /// With a validation every so many steps ([`TrainingConfig::validation_every`]), and the best model kept.
-    pub fn with_validation(mut self, validation: impl Validation<M> + 'static) -> Self {
+    pub fn with_validation(mut self, validation: impl Validation<M> + Send + 'static) -> Self {
         self.validation = Some(Box::new(validation));
         self
     }
@@ -95,7 +101,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
 
     /// The model with the best validation, or as it is now where there was none.
     pub fn best_model(&self) -> &M {
-        self.best.as_ref().unwrap_or(&self.model)
+        self.best.as_ref().map_or(&self.model, |best| &best.model)
     }
 
     /// What makes the gradients, with all that it keeps.
@@ -111,6 +117,11 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
     /// The settings.
     pub fn config(&self) -> &TrainingConfig {
         &self.config
+    }
+
+    /// Ends the run after this step, or goes on to it: the learning rates stay those of all steps.
+    pub fn stop_after(&mut self, step: u64) {
+        self.config.stop_after = Some(step);
     }
 
     /// Trains until the last step.
@@ -129,7 +140,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
             self.checkpoint(observer)?;
         }
         let ended = loop {
-            if self.progress.step >= self.config.num_steps {
+            if self.progress.step >= self.config.last_step() {
                 break Ended::Done;
             }
             if watch.is_stopped() {
@@ -150,7 +161,8 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
             let step = self.progress.step;
             let (model, training) = (&self.model, &self.step);
             observer(Event::Step { step, model, training, report: &report, learning_rate })?;
-            if step.is_multiple_of(self.config.validation_every) || step == self.config.num_steps {
+            if step.is_multiple_of(self.config.validation_every) || step == self.config.last_step()
+            {
                 self.validate(observer)?;
             }
             if step.is_multiple_of(self.config.checkpoint_every) {
@@ -193,20 +205,28 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         let Some(validation) = &mut self.validation else { return Ok(()) };
         let step = self.progress.step;
         let found = validation.validate(&self.model, step)?;
-        // While only the proposal is trained, the model is nothing to keep.
-        let trained = step > 0 && !self.progress.warming_up;
-        let value = found.log_likelihood;
-        let best = trained
-            && value.is_finite()
-            && self.progress.best.is_none_or(|best| value > best.log_likelihood);
+        // While only the proposal is trained, the model is nothing to keep, but the proposal may be.
+        let warming_up = self.progress.warming_up;
+        let counts = step > 0 && (!warming_up || found.answer == Answer::Proposal);
+        let log_likelihoods = found.of_answer();
+        let value = Difference::from_zero(log_likelihoods).mean;
+        // A run that was taken up with other rows has nothing to be paired with at first.
+        let before = self.best.as_ref().map(|best| &best.log_likelihoods);
+        let ahead = before
+            .filter(|before| before.len() == log_likelihoods.len())
+            .map(|before| Difference::new(log_likelihoods, before));
+        let is_higher = self.progress.best.is_none_or(|best| value > best.log_likelihood);
+        let best = counts && value.is_finite() && is_higher;
         if best {
-            self.best = Some(self.model.clone());
-            self.progress.best = Some(Best { step, log_likelihood: value });
+            let log_likelihoods = log_likelihoods.to_vec();
+            self.best = Some(Kept { model: self.model.clone(), log_likelihoods });
+            let answer = found.answer;
+            self.progress.best = Some(Best { step, log_likelihood: value, answer });
             self.progress.validations_since_best = 0;
-        } else if trained {
+        } else if counts && !warming_up {
             self.progress.validations_since_best += 1;
         }
-        observer(Event::Validation { step, found: &found, best })
+        observer(Event::Validation { step, found: &found, best, ahead })
     }
 
     /// Everything that the next steps depend on.
@@ -215,7 +235,8 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         parts.push_module(&self.model)?;
         parts.push_optimiser(&self.optimiser)?;
         if let Some(best) = &self.best {
-            parts.push_module(best)?;
+            parts.push_module(&best.model)?;
+            parts.push_numbers(&best.log_likelihoods);
         }
         self.step.save(&mut parts)?;
         Ok(TrainerState { progress: self.progress.clone(), note: String::new(), parts })
@@ -227,7 +248,10 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         self.model = parts.take_module(&self.model)?;
         self.optimiser = parts.take_optimiser(&self.config.optimiser)?;
         self.best = match state.progress.best {
-            Some(_) => Some(parts.take_module(&self.model)?),
+            Some(_) => Some(Kept {
+                model: parts.take_module(&self.model)?,
+                log_likelihoods: parts.take_numbers()?,
+            }),
             None => None,
         };
         self.step.load(&mut parts)?;

@@ -17,15 +17,96 @@ pub trait Validation<M> {
     fn validate(&mut self, model: &M, step: u64) -> Result<Validated>;
 }
 
-/// What a validation found, in nats a row.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// What a validation found: log-likelihoods row by row, so that two models can be held against each other on each of them.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Validated {
-    /// Mean over the rows of `log p~(x) - log Z`.
-    pub log_likelihood: f64,
-    /// Standard error of the estimate of `log Z` in it.
+    /// `log p~(x) - log Z` of every row.
+    pub log_likelihoods: Vec<f64>,
+    /// Standard error of the estimate of `log Z` in them, which is the same amount for every row.
     pub se_log_z: f64,
-    /// The log-likelihood of a proposal of the model's own, which needs no `Z`.
-    pub proposal_log_likelihood: Option<f64>,
+    /// `log q(x)` of every row, for a proposal of the model's own, which needs no `Z`.
+    pub proposal: Option<Vec<f64>>,
+    /// Which of the two would be used if training ended here.
+    pub answer: Answer,
+}
+
+/// Which density a training ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The model.
+    #[default]
+    Model,
+    /// The proposal that was trained with it, because the model is no better.
+    Proposal,
+}
+
+impl Validated {
+    /// Of a model that has no proposal of its own.
+    pub fn new(log_likelihoods: Vec<f64>, se_log_z: f64) -> Self {
+        Self { log_likelihoods, se_log_z, proposal: None, answer: Answer::Model }
+    }
+
+    /// With the proposal's log-likelihoods of the same rows, and the proposal as the answer unless the model is ahead of it by
+    /// more than one standard error.
+    pub fn or_proposal(self, proposal: Vec<f64>) -> Self {
+        let ahead = Difference::new(&self.log_likelihoods, &proposal);
+        // The error of log Z is not known where it was estimated once.
+        let of_log_z = if self.se_log_z.is_finite() { self.se_log_z } else { 0.0 };
+        let is_ahead = ahead.mean > ahead.standard_error.hypot(of_log_z);
+        let answer = if is_ahead { Answer::Model } else { Answer::Proposal };
+        Self { proposal: Some(proposal), answer, ..self }
+    }
+
+    /// The model's log-likelihood, in nats a row.
+    pub fn log_likelihood(&self) -> f64 {
+        mean(&self.log_likelihoods)
+    }
+
+    /// The proposal's, where there is one.
+    pub fn proposal_log_likelihood(&self) -> Option<f64> {
+        self.proposal.as_deref().map(mean)
+    }
+
+    /// The log-likelihoods of the answer.
+    pub fn of_answer(&self) -> &[f64] {
+        match (&self.proposal, self.answer) {
+            (Some(proposal), Answer::Proposal) => proposal,
+            _ => &self.log_likelihoods,
+        }
+    }
+}
+
+/// How far one density is ahead of another, in nats a row.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Mean over the rows.
+    pub mean: f64,
+    /// Its standard error over the rows: that of differences on the same row, which is far below that of either density.
+    pub standard_error: f64,
+}
+
+impl Difference {
+    /// Of log-likelihoods of the same rows.
+    ///
+    /// # Panics
+    /// If they are not equally many.
+    pub fn new(of: &[f64], to: &[f64]) -> Self {
+        assert_eq!(of.len(), to.len(), "the same rows");
+        Self::from_zero(&of.iter().zip(to).map(|(of, to)| of - to).collect::<Vec<_>>())
+    }
+
+    /// Of differences themselves; one row has no error.
+    pub fn from_zero(values: &[f64]) -> Self {
+        let (mean, number) = (mean(values), values.len() as f64);
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let variance = if number > 1.0 { squares / (number - 1.0) } else { 0.0 };
+        Self { mean, standard_error: (variance / number).sqrt() }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 impl<M, F: FnMut(&M, u64) -> Result<Validated>> Validation<M> for F {
@@ -59,11 +140,43 @@ impl<M: UnnormalisedModel + Module, Q: Proposal> Validation<M> for HeldOut<Q> {
         let rng = &mut self.streams.stream("validation", 0, 0);
         let log_z = importance_sampling(&model, &self.proposal, self.num_samples, &place, rng)?;
         let log_p_tilde = to_host(&model.log_p_tilde(self.rows.clone()));
-        let mean = log_p_tilde.iter().sum::<f64>() / log_p_tilde.len() as f64;
-        Ok(Validated {
-            log_likelihood: mean - log_z.log_z,
-            se_log_z: log_z.standard_error,
-            proposal_log_likelihood: None,
-        })
+        let log_likelihoods = log_p_tilde.iter().map(|log_p| log_p - log_z.log_z).collect();
+        Ok(Validated::new(log_likelihoods, log_z.standard_error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_taken_row_by_row() {
+        // Rows differ by thousands of nats, the models by one or two on each.
+        let first = [-1000.0, -10.0, -3000.0, 0.0];
+        let second: Vec<f64> = first.iter().zip([1.0, 2.0, 1.0, 2.0]).map(|(x, d)| x - d).collect();
+        let ahead = Difference::new(&first, &second);
+        assert!((ahead.mean - 1.5).abs() < 1e-12);
+        // The standard deviation of 1, 2, 1, 2 is 1 / sqrt(3), of which the error is a half.
+        assert!((ahead.standard_error - 0.5 / 3f64.sqrt()).abs() < 1e-12);
+        assert_eq!(Difference::from_zero(&[3.0]), Difference { mean: 3.0, standard_error: 0.0 });
+    }
+
+    #[test]
+    fn the_proposal_answers_unless_the_model_is_ahead_by_more_than_an_error() {
+        let answer = |ahead: &[f64], se_log_z| {
+            let found = Validated::new(ahead.to_vec(), se_log_z);
+            found.or_proposal(vec![0.0; ahead.len()]).answer
+        };
+        // Mean 1 with an error of 0.5 / sqrt(3), about 0.29; then mean 0.25 with the same error.
+        assert_eq!(answer(&[0.5, 1.5, 0.5, 1.5], f64::NAN), Answer::Model);
+        assert_eq!(answer(&[-0.25, 0.75, -0.25, 0.75], f64::NAN), Answer::Proposal);
+        assert_eq!(
+            answer(&[0.5, 1.5, 0.5, 1.5], 1.1),
+            Answer::Proposal,
+            "log Z may be off by more"
+        );
+        assert_eq!(answer(&[f64::NAN, 1.0], 0.0), Answer::Proposal, "no number is no answer");
+        let found = Validated::new(vec![-2.0], 0.0).or_proposal(vec![-1.0]);
+        assert_eq!((found.of_answer(), found.log_likelihood()), (&[-1.0][..], -2.0));
     }
 }

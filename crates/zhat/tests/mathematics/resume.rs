@@ -266,7 +266,7 @@ fn the_best_model_is_kept_and_patience_ends_the_run() {
     let run = trainer_with(criterion("rnce"), 1000, 3);
     let mut run = run.with_validation(move |_: &DiagonalGaussian, step: u64| {
         let at = (step / 20 - 1) as usize;
-        Ok(Validated { log_likelihood: values[at], se_log_z: 0.0, proposal_log_likelihood: None })
+        Ok(Validated::new(vec![values[at]], 0.0))
     });
     let mut best = Vec::new();
     let ended = run.fit_watched(&Rows::new(data()), &Watch::default(), &mut |event| {
@@ -278,4 +278,74 @@ fn the_best_model_is_kept_and_patience_ends_the_run() {
     assert_eq!(ended, Ok(Ended::Patience));
     assert_eq!((best, run.progress().step), (vec![20, 40], 100));
     assert_ne!(bits(&run)[..4], bits(&run)[4..], "the best model is an earlier one");
+}
+
+/// `log p~ - log Z` and `log q` of two rows after every 20 steps.
+fn found(model: [f64; 2], proposal: [f64; 2]) -> Validated {
+    Validated::new(model.to_vec(), 0.0).or_proposal(proposal.to_vec())
+}
+
+#[test]
+fn the_proposal_is_kept_where_the_model_never_gets_ahead_of_it() {
+    let run = trainer_with(criterion("rnce"), 100, 0);
+    let mut run = run.with_validation(|_: &DiagonalGaussian, step: u64| {
+        Ok(match step {
+            20 => found([-3.0, -3.0], [-2.0, -2.1]),
+            40 => found([-2.5, -2.5], [-1.0, -1.2]),
+            // Better than its own proposal, but not than the proposal before.
+            60 => found([-1.4, -1.5], [-2.0, -2.0]),
+            _ => found([-9.0, -9.0], [-8.0, -8.0]),
+        })
+    });
+    let mut aheads = Vec::new();
+    let ended = run.fit_watched(&Rows::new(data()), &Watch::default(), &mut |event| {
+        if let Event::Validation { ahead, .. } = event {
+            aheads.push(ahead);
+        }
+        zhat::Result::Ok(())
+    });
+    assert_eq!(ended, Ok(Ended::Done));
+    let best = run.progress().best.expect("a best");
+    assert_eq!((best.step, best.answer), (40, Answer::Proposal));
+    assert!(aheads[0].is_none(), "nothing to be ahead of yet");
+    // 1.0 and 0.9 nats on the two rows.
+    let ahead = aheads[1].expect("a best before");
+    assert!((ahead.mean - 0.95).abs() < 1e-12 && (ahead.standard_error - 0.05).abs() < 1e-12);
+    // After a stop, later validations are held against the same rows of the same best.
+    let state = TrainerState::from_bytes(&run.state().unwrap().to_bytes()).unwrap();
+    let mut again = trainer("rnce", 100);
+    again.restore(state).unwrap();
+    let mut again = again.with_validation(|_: &DiagonalGaussian, _| Ok(found([0.0; 2], [-1.0; 2])));
+    let mut ahead = None;
+    let mut observer = |event: Event<_, _>| {
+        if let Event::Validation { ahead: found, .. } = event {
+            ahead = found;
+        }
+        zhat::Result::Ok(())
+    };
+    again.validate(&mut observer).unwrap();
+    assert_eq!(ahead.map(|ahead| ahead.mean), Some(1.1), "ahead of -1.0 and -1.2");
+}
+
+#[test]
+fn a_run_that_stops_early_is_the_beginning_of_the_whole_one() {
+    let mut rates: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
+    let mut runs = [trainer("rnce", 60), trainer("rnce", 60)];
+    runs[1].stop_after(25);
+    for (run, rates) in runs.iter_mut().zip(&mut rates) {
+        let ended = run.fit_watched(&Rows::new(data()), &Watch::default(), &mut |event| {
+            if let Event::Step { learning_rate, .. } = event {
+                rates.push(learning_rate);
+            }
+            zhat::Result::Ok(())
+        });
+        assert_eq!(ended, Ok(Ended::Done));
+    }
+    assert_eq!((rates[0].len(), rates[1].len()), (60, 25));
+    assert_eq!(rates[0][..25], rates[1][..], "the learning rate does not come down sooner");
+    assert_eq!(runs[1].progress().best.map(|best| best.step), Some(25), "the end is validated too");
+    runs[1].stop_after(60);
+    runs[1].fit(&Rows::new(data())).unwrap();
+    let numbers = |run: &Run| [run.model().mean(), run.model().std_dev()].concat();
+    assert_eq!(numbers(&runs[0]), numbers(&runs[1]), "and can go on");
 }

@@ -1,0 +1,134 @@
+//! A whole schedule fitted to a time: warm-up, learning rate and validations in as many steps as there is room for.
+
+use std::sync::Arc;
+
+use burn::tensor::Device;
+use zhat::rng::Streams;
+use zhat::train::Answer;
+
+use super::clock::Limit;
+use super::config::FitConfig;
+use super::timing::{StepSeconds, StepTimer};
+use super::validation::Validator;
+use crate::density::{Density, Estimation};
+use crate::error::{Result, TableError};
+use crate::prepare::Prepared;
+
+/// Validations of a run that has the time for them.
+const VALIDATIONS: f64 = 40.0;
+/// And of one that has not.
+const FEWEST_VALIDATIONS: f64 = 4.0;
+/// Share of the time that validations may take.
+const VALIDATION_SHARE: f64 = 0.2;
+/// Share of the time that is for steps at least, however long the last evaluation takes.
+const LEAST_FOR_STEPS: f64 = 0.1;
+
+/// What the parts of a fit take, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Costs {
+    step: StepSeconds,
+    validation: f64,
+    /// The evaluation at the end, with its verdict.
+    evaluation: f64,
+}
+
+/// Steps of a run, and from one validation to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Steps {
+    all: u64,
+    validation_every: u64,
+}
+
+impl Limit {
+    /// Fits the schedule of a run that is about to start to the time that is left, by timing a few steps and a validation.
+    pub fn schedule(&self, config: &mut FitConfig, data: &Prepared, threads: usize) -> Result<()> {
+        let seconds = self.time().seconds;
+        if !(seconds.is_finite() && seconds > 0.0) {
+            return Err(TableError::setting("time", seconds, "larger than zero"));
+        }
+        let costs = self.costs(config, data, threads)?;
+        let folds =
+            if config.is_cross_validated(data) { config.validation.folds as f64 } else { 0.0 };
+        let share = config.step.warm_up as f64 / config.training.num_steps as f64;
+        let steps = steps(&costs, self.left(), seconds, folds, share);
+        config.scale_to(steps.all);
+        config.training.validation_every = steps.validation_every;
+        config.training.checkpoint_every = steps.validation_every;
+        config.log_every = (steps.all / 200).max(1);
+        Ok(())
+    }
+
+    fn costs(&self, config: &FitConfig, data: &Prepared, threads: usize) -> Result<Costs> {
+        let (clock, features) = (self.time().clock, data.columns.len());
+        // A second each, or less where there is little time.
+        let least = (0.01 * self.time().seconds).clamp(0.02, 1.0);
+        let step = StepTimer::new(config, data, threads)?.means(clock, least)?;
+        let streams = &mut Streams::new(config.seed).stream("init", 0, 0);
+        let model = config.shape(features).init(&Device::flex(), streams)?;
+        let validator = Validator::new(config, data);
+        let part = if data.validation.is_empty() { &data.train } else { &data.validation };
+        let rows = data.in_units(config.validation.of_rows(part, features));
+        let validation =
+            clock.measure(least, || validator.validate(&model, &rows, threads).map(|_| ()))?;
+        // What is known of one evaluation goes for the other, by what a watch counts in them.
+        let density = validator.density(&model, Answer::Model, threads, Arc::default())?;
+        let [of_validation, _] = density.work(&Estimation::new(config.validation.particles, 1));
+        let [estimates, opinions] = density.work(&config.evaluation);
+        let unit = validation / (of_validation as f64 + rows.len() as f64);
+        let evaluation = unit * ((estimates + opinions) as f64 + data.test.len() as f64);
+        Ok(Costs { step, validation, evaluation })
+    }
+}
+
+/// How many steps, and how many validations among them, fill the time that is left of all; cross-validation trains as often
+/// again as there are folds.
+fn steps(costs: &Costs, left: f64, all: f64, folds: f64, warm_up_share: f64) -> Steps {
+    let left = (left - costs.evaluation).max(LEAST_FOR_STEPS * all);
+    // Folds are validated, and then the model of all rows is not.
+    let validation = costs.validation * folds.max(1.0);
+    let validations =
+        (VALIDATION_SHARE * left / validation).floor().clamp(FEWEST_VALIDATIONS, VALIDATIONS);
+    let training = (left - validations * validation).max(LEAST_FOR_STEPS * all) / (folds + 1.0);
+    let all = costs.step.steps_within(training, warm_up_share);
+    Steps { all, validation_every: all.div_ceil(validations as u64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COSTS: Costs =
+        Costs { step: StepSeconds { warm_up: 0.01, full: 0.1 }, validation: 0.5, evaluation: 30.0 };
+
+    /// Seconds that a run of these steps takes.
+    fn cost(costs: &Costs, steps: Steps, folds: f64, share: f64) -> f64 {
+        let step = share * costs.step.warm_up + (1.0 - share) * costs.step.full;
+        let validations = (steps.all as f64 / steps.validation_every as f64).ceil();
+        (folds + 1.0) * steps.all as f64 * step
+            + validations * folds.max(1.0) * costs.validation
+            + costs.evaluation
+    }
+
+    #[test]
+    fn steps_validations_and_the_last_evaluation_fill_the_time() {
+        for (seconds, folds) in [(600.0, 0.0), (3600.0, 0.0), (600.0, 5.0)] {
+            let steps = steps(&COSTS, seconds, seconds, folds, 0.1);
+            let cost = cost(&COSTS, steps, folds, 0.1);
+            assert!((cost / seconds - 1.0).abs() < 0.02, "{seconds} {folds}: {cost} {steps:?}");
+            let validations = steps.all.div_ceil(steps.validation_every);
+            assert!((35..=40).contains(&validations), "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn where_validations_are_dear_there_are_few_and_there_is_always_a_step() {
+        let dear = Costs { validation: 20.0, ..COSTS };
+        let few = steps(&dear, 600.0, 600.0, 0.0, 0.0);
+        assert_eq!(few.all.div_ceil(few.validation_every), 5, "{few:?}");
+        assert!(cost(&dear, few, 0.0, 0.0) < 610.0);
+        // The evaluation alone takes longer than there is.
+        let short = steps(&COSTS, 10.0, 10.0, 0.0, 0.0);
+        assert_eq!(short.all, 10, "a tenth of the time");
+        assert_eq!(steps(&COSTS, 1e-3, 1e-3, 5.0, 0.0), Steps { all: 1, validation_every: 1 });
+    }
+}
