@@ -48,7 +48,7 @@ fn with_settings<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 fn run() -> &'static str {
     static RUN: OnceLock<()> = OnceLock::new();
     RUN.get_or_init(|| {
-        let fit = ["fit", "builtin:banana", "--steps", "400", "--out", "banana"];
+        let fit = ["fit", "builtin:banana", "--steps", "1000", "--out", "banana"];
         done(&zhat(&with_settings(&fit)));
     });
     "banana"

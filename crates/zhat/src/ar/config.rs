@@ -3,6 +3,7 @@
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
+use super::dropout::Dropout;
 use super::engine::values;
 use super::model::ArEbm;
 use super::network::{ResidualNet, bias_of, constant_linear};
@@ -129,6 +130,9 @@ pub struct ArEbmConfig {
     pub proposal: NetworkSize,
     /// Share of the units dropped inside each block while training.
     pub dropout: f64,
+    /// The same in the energy network, where it differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_dropout: Option<f64>,
     /// Length of the context vector that the proposal network gives to the energy network.
     pub context: usize,
     /// Components of the proposal's mixture.
@@ -155,6 +159,7 @@ impl ArEbmConfig {
             energy: NetworkSize { blocks: 4, width: 128, activation: Activation::Relu },
             proposal: NetworkSize { blocks: 2, width: 256, activation: Activation::Relu },
             dropout: 0.1,
+            energy_dropout: None,
             context: 64,
             mixture_components: 10,
             spline_bins: spline_bins(),
@@ -169,6 +174,11 @@ impl ArEbmConfig {
         Self { energy, proposal, dropout: 0.0, context: 32, ..Self::new(0) }
     }
 
+    /// Dropout of the proposal network and of the energy network.
+    pub(super) fn dropouts(&self) -> [Option<Dropout>; 2] {
+        [self.dropout, self.energy_dropout.unwrap_or(self.dropout)].map(Dropout::new)
+    }
+
     /// Checks the ranges of the settings.
     pub fn validate(&self) -> Result<()> {
         at_least(1, "features", self.features)?;
@@ -178,8 +188,11 @@ impl ArEbmConfig {
         at_least(1, "mixture_components", self.mixture_components)?;
         at_least(2, "spline_bins", self.spline_bins)?;
         positive("tilt_bound", self.tilt_bound)?;
-        if !(0.0..=0.99).contains(&self.dropout) {
-            return Err(Error::setting("dropout", self.dropout, "from 0 to 0.99"));
+        let energy = ("energy_dropout", self.energy_dropout.unwrap_or(0.0));
+        for (name, share) in [("dropout", self.dropout), energy] {
+            if !(0.0..=0.99).contains(&share) {
+                return Err(Error::setting(name, share, "from 0 to 0.99"));
+            }
         }
         positive("minimum_scale", self.minimum_scale)?;
         if self.conditioner == Conditioner::Masked {

@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::coefficients::Coefficient;
 use super::config::Normalisation;
 use super::criterion::{ArStepConfig, ContextFlow};
-use super::dropout::{Dropout, Masks};
+use super::dropout::Masks;
 use super::forward::{Forward, find_sharing, rows_of};
 use super::model::{ArEbm, Outlook};
 use super::tile::weighted;
@@ -141,8 +141,9 @@ impl Particles for AllCandidates<'_> {
         let (shape, candidates) = (&self.model.shape, self.settings.candidates());
         let (features, number) = (shape.features, self.forward.num_rows());
         let mut dropout_streams = std::mem::take(&mut self.dropout_streams);
-        let mut masks = Dropout::new(shape.dropout)
-            .map(|dropout| Masks::new(dropout, &mut dropout_streams, candidates));
+        let [of_proposal, of_energy] = shape.dropouts();
+        let streams = &mut dropout_streams;
+        let mut masks = of_proposal.map(|dropout| Masks::new(dropout, streams, candidates));
         let rows = tensor(self.forward.rows.clone(), [number, features], &self.device);
         let prefix = rows.narrow(1, 0, stage.max(1));
         let outlook = match &mut masks {
@@ -157,9 +158,6 @@ impl Particles for AllCandidates<'_> {
             ),
             masks => self.model.propose(prefix, stage, masks.as_mut()),
         };
-        if let Some(masks) = &mut masks {
-            masks.set_rows(vec![candidates; number / candidates]);
-        }
         let defence = self.settings.defence(features);
         outlook.each_head(shape, |row, head| {
             if !row.is_multiple_of(candidates) {
@@ -181,6 +179,7 @@ impl Particles for AllCandidates<'_> {
             self.dropout_streams = dropout_streams;
             return Ok(());
         }
+        let mut masks = of_energy.map(|dropout| Masks::new(dropout, streams, candidates));
         let log_p = self.model.log_factor_given(
             new,
             outlook.context,

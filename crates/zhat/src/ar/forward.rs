@@ -285,14 +285,11 @@ impl Forward {
         &mut self,
         engine: &Engine,
         stage: usize,
-        mut masks: Option<&mut Masks>,
+        masks: Option<&mut Masks>,
         conditioning: &Conditioning,
         pass: &mut Pass,
     ) {
         let rows = self.num_rows();
-        if let Some(masks) = &mut masks {
-            masks.set_rows((0..rows / self.candidates).map(|_| self.candidates));
-        }
         self.contexts(engine, stage, conditioning, pass);
         let Pass { x, energy_tape, energy_output, .. } = pass;
         self.energies(engine, x, &conditioning.sharing, masks, energy_tape, energy_output);

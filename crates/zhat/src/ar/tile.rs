@@ -3,7 +3,7 @@
 use super::coefficients::Coefficient;
 use super::config::{EnergyForm, Normalisation};
 use super::criterion::{ArStepConfig, ContextFlow};
-use super::dropout::{Dropout, Masks};
+use super::dropout::Masks;
 use super::engine::{Engine, EngineGradient, at_stage};
 use super::forward::{Conditioning, Forward, Pass};
 use super::head::Head;
@@ -263,8 +263,9 @@ impl Particles for Tile<'_> {
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
         let (Plan { engine, config, .. }, shares) = (self.plan, self.shares);
         let candidates = config.candidates();
-        let mut masks = Dropout::new(engine.config.dropout)
-            .map(|dropout| Masks::new(dropout, &mut self.dropout_streams, candidates));
+        let [of_proposal, of_energy] = engine.config.dropouts();
+        let streams = &mut self.dropout_streams;
+        let mut masks = of_proposal.map(|dropout| Masks::new(dropout, streams, candidates));
         let Workspace { passes, conditionings, forward, .. } = &mut *self.workspace;
         let (at, pass) = (at_stage(conditionings, stage), &mut passes[stage]);
         let conditioning = &mut conditionings[at];
@@ -275,6 +276,7 @@ impl Particles for Tile<'_> {
         };
         self.report.proposal_nll -= of_data(&pass.log_q);
         if config.criterion != Method::QOnly {
+            let mut masks = of_energy.map(|dropout| Masks::new(dropout, streams, candidates));
             forward.weigh(engine, stage, masks.as_mut(), conditioning, pass);
             forward.forget_sharing();
             self.report.ebm_loss -= of_data(&pass.log_p);

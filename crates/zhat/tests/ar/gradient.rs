@@ -244,6 +244,7 @@ fn fast_gradients_equal_plain_autodiff_in_every_corner_of_the_family() {
     for (features, dropout) in [(4, 0.0), (3, 0.3), (1, 0.0)] {
         for (at, mut corner) in corners(features, dropout).into_iter().enumerate() {
             corner.gaussian_mixture = at % 5 < 2;
+            corner.energy_dropout = [None, Some(0.0), Some(0.5)][at % 3].filter(|_| dropout > 0.0);
             let local = corner.normalisation == Normalisation::Local;
             let criteria = if local { &CRITERIA[..2] } else { &CRITERIA[..3] };
             for &criterion in criteria.iter().chain([&Method::QOnly]) {
