@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut held_out =
             HeldOut::new(test.clone(), FullGaussian::fitted(&train)?, 100_000, streams);
         let found = held_out.validate(&model, 0)?;
-        let (value, error) = (found.log_likelihood, found.se_log_z);
+        let (value, error) = (found.log_likelihood(), found.se_log_z);
         println!("{method:>10}: test log-likelihood {value:.3} (+- {error:.3} of log Z)");
     }
     Ok(())
