@@ -383,8 +383,9 @@ fn few_rows_are_cross_validated_and_a_run_that_is_killed_then_goes_on_to_the_sam
     let (text, found) = (String::from_utf8_lossy(&output.stdout).into_owned(), results(&whole));
     let curve = found["cross_validation"]["curve"].as_array().expect("a curve");
     let steps: Vec<u64> = curve.iter().map(|point| point["step"].as_u64().unwrap()).collect();
-    assert_eq!(steps, [40, 80, 120]);
-    assert!(curve.iter().all(|point| point["standard_error"].as_f64().unwrap() > 0.0), "{curve:?}");
+    assert_eq!(steps, [5, 10, 20, 40, 80, 120], "early, at validations and at the end");
+    let at_end = curve.last().expect("a point");
+    assert!(at_end["standard_error"].as_f64().expect("an error") > 0.0, "{curve:?}");
     assert_eq!((&found["rows"][0], &found["rows"][1]), (&160.into(), &20.into()));
     assert_eq!(found["cross_validation"]["rows"], 180, "every row but the test's is left out once");
     let chosen = found["cross_validation"]["chosen_step"].as_u64().expect("a number");
@@ -398,13 +399,20 @@ fn few_rows_are_cross_validated_and_a_run_that_is_killed_then_goes_on_to_the_sam
         &fit(&threads, &[&few[..], &["--threads", "1"]].concat()).output().expect("it runs"),
     );
     assert_eq!(model(&whole), model(&threads));
-    let mut child = fit(&killed, &few).stdout(Stdio::null()).spawn().expect("it runs");
-    while !killed.join("cross-validation.json").exists() {
-        assert!(child.try_wait().expect("a state").is_none(), "it ended without a choice");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    child.kill().expect("SIGKILL");
-    child.wait().expect("it ended");
+    // Killed once before its choice and once after it.
+    let killed_at = |command: &mut Command, file: &str| {
+        let mut child = command.stdout(Stdio::null()).spawn().expect("it runs");
+        while !killed.join(file).exists() {
+            assert!(child.try_wait().expect("a state").is_none(), "it ended without {file}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().expect("SIGKILL");
+        child.wait().expect("it ended");
+    };
+    killed_at(&mut fit(&killed, &few), "checkpoint/step-000000000000.checkpoint");
+    let mut again = Command::new(env!("CARGO_BIN_EXE_zhat"));
+    again.args(["fit", "--resume", "--quiet", "--out"]).arg(&killed);
+    killed_at(&mut again, "cross-validation.json");
     assert_done(&resume(&killed));
     assert_eq!(model(&whole), model(&killed));
     assert_eq!(results(&killed)["cross_validation"], found["cross_validation"]);

@@ -227,6 +227,8 @@ fn cell(
             Session::resume(config, data.clone(), &directory, options.threads)?.0
         }
     };
+    // A cell that is taken up takes all its steps, as a fit does.
+    let limit = limit.filter(|_| known.is_none());
     match session.run(limit.as_ref(), watch, &mut |event: &Event| observer(event))? {
         Some(report) => read_cell(&directory, report, data, options.threads).map(Some),
         None => Ok(None),

@@ -124,6 +124,11 @@ fn table(result: &FitReport) -> Table {
     if result.density == Answer::Proposal {
         row("density", "the proposal".into());
     }
+    let validation = result.validation_log_likelihood.zip(result.validation_standard_error);
+    if let Some((found, error)) = validation {
+        row("validation log-likelihood, nats a row", format!("{found:.4}"));
+        row("  standard error over rows", format!("{error:.4}"));
+    }
     row("test log-likelihood, nats a row", format!("{:.4}", test.log_likelihood));
     row("  standard error over rows", format!("{:.4}", test.se_test));
     let collapsed = if test.collapsed { " (collapsed: not to be trusted)" } else { "" };

@@ -90,6 +90,21 @@ pub fn evaluate(
     })
 }
 
+/// Particles of a fit's cross-check of `log Z`, at most: a verdict needs no more, and the paper's presets have ten times as many.
+const MOST_FOR_CROSS_CHECK: usize = 20_000;
+
+/// How other methods are asked for `log Z` at the end of a fit.
+pub(super) fn cross_check(settings: &Estimation) -> Estimation {
+    Estimation { particles: settings.particles.min(MOST_FOR_CROSS_CHECK), ..settings.clone() }
+}
+
+/// What a watch counts in the evaluation at the end of a fit, but for the rows.
+pub(super) fn work_of_evaluation(density: &dyn Density, settings: &Estimation) -> u64 {
+    let ([estimates, _], [_, opinions]) =
+        (density.work(settings), density.work(&cross_check(settings)));
+    estimates + opinions
+}
+
 /// What estimates say together: 0 where there are none, because nothing had to be estimated. One has no error.
 pub(crate) fn log_z_of(estimates: &[Estimate]) -> LogZ {
     let log_z_hats: Vec<f64> = estimates.iter().map(|estimate| estimate.log_z_hat).collect();

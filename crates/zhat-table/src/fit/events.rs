@@ -65,6 +65,8 @@ pub struct FitReport {
     pub best_step: u64,
     /// Its log-likelihood of validation rows, or of rows left out in a cross-validation; none where there was neither.
     pub validation_log_likelihood: Option<f64>,
+    /// The standard error of that over the rows.
+    pub validation_standard_error: Option<f64>,
     /// Whether the density is the model or its proposal, which was no worse.
     pub density: Answer,
     /// How the number of steps was chosen, where rows were few.

@@ -30,6 +30,8 @@ pub struct CrossValidation {
     pub chosen_step: u64,
     /// What the curve has there, in nats a row; none where nothing was a number.
     pub log_likelihood: Option<f64>,
+    /// Its standard error over the rows.
+    pub standard_error: Option<f64>,
     /// Whether the curve is that of the model or that of its proposal, which was no worse.
     pub answer: Answer,
 }
@@ -80,21 +82,31 @@ pub(super) fn cross_validate(
     let mut folds: Vec<Fold> = (0..num_folds).map(begin).collect::<Result<_>>()?;
     let validator = Validator::new(config, data);
     let mut curves = Curves::default();
-    let TrainingConfig { num_steps, validation_every, patience, .. } = config.training;
-    let mut step = 0;
-    while step < num_steps {
-        step = (step + validation_every).min(num_steps);
+    let patience = config.training.patience as usize;
+    for step in rounds(&config.training) {
         let advance = |fold: &mut Fold| fold.advance(step, &validator, watch);
         match in_parallel(&mut folds, threads, &advance) {
             Err(TableError::Zhat(zhat::Error::Stopped)) => return Ok(None),
             found => curves.add(step, found?, config.validation.base),
         }
         tell(Round { step, log_likelihood: curves.highest_of(curves.steps.len() - 1) });
-        if (patience > 0 && curves.rounds_since_best() >= patience as usize) || is_over() {
+        if (patience > 0 && curves.rounds_since_best() >= patience) || is_over() {
             break;
         }
     }
     Ok(Some(curves.choose(num_folds)))
+}
+
+/// The steps after which the folds are looked at: those of validations, and some before the first of them, because few rows are
+/// soon learnt by heart.
+fn rounds(training: &TrainingConfig) -> Vec<u64> {
+    let TrainingConfig { num_steps, validation_every, .. } = *training;
+    let before = [8, 4, 2].into_iter().map(|part| validation_every / part);
+    let validations = (1..=num_steps.div_ceil(validation_every)).map(|at| at * validation_every);
+    let mut steps: Vec<u64> = before.chain(validations).map(|step| step.min(num_steps)).collect();
+    steps.dedup();
+    steps.retain(|step| *step > 0);
+    steps
 }
 
 /// Some rows left out, and a model that is trained on the others.
@@ -249,15 +261,14 @@ impl Curves {
             behind.is_some_and(|behind| behind.mean <= behind.standard_error)
         };
         let chosen = behind_best[..=best].iter().position(within).unwrap_or(best);
-        let mean =
-            |rows: &Option<Vec<f64>>| rows.as_ref().map(|rows| Difference::from_zero(rows).mean);
+        let found = |rows: &Option<Vec<f64>>| rows.as_deref().map(Difference::from_zero);
+        let mean = |rows| found(rows).map(|found| found.mean);
+        let standard_error = |rows| found(rows).map(|found| found.standard_error);
         let point = |round: usize| CurvePoint {
             step: self.steps[round],
             model: mean(&self.model[round]),
             proposal: mean(&self.proposal[round]),
-            standard_error: curve[round]
-                .as_ref()
-                .map(|rows| Difference::from_zero(rows).standard_error),
+            standard_error: standard_error(&curve[round]),
             behind_best: behind_best[round],
         };
         CrossValidation {
@@ -266,6 +277,7 @@ impl Curves {
             best_step: self.steps[best],
             chosen_step: self.steps[chosen],
             log_likelihood: mean(&curve[chosen]),
+            standard_error: standard_error(&curve[chosen]),
             answer,
             curve: (0..self.steps.len()).map(point).collect(),
         }
@@ -329,6 +341,14 @@ mod tests {
         assert_eq!(found.curve[0].model, None, "while only the proposal was trained");
         let found = curves(&model, &proposal, Base::Never).choose(2);
         assert_eq!((found.answer, found.chosen_step), (Answer::Model, 30));
+    }
+
+    #[test]
+    fn the_folds_are_looked_at_early_at_validations_and_at_the_end() {
+        let rounds = |steps, every| rounds(&TrainingConfig::new(steps, 0.1).with_every(every, 1));
+        assert_eq!(rounds(250, 100), [12, 25, 50, 100, 200, 250]);
+        assert_eq!(rounds(3, 1), [1, 2, 3]);
+        assert_eq!(rounds(30, 100), [12, 25, 30]);
     }
 
     #[test]

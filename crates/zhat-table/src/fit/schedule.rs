@@ -8,6 +8,7 @@ use zhat::train::Answer;
 
 use super::clock::Limit;
 use super::config::FitConfig;
+use super::evaluation::work_of_evaluation;
 use super::timing::{StepSeconds, StepTimer};
 use super::validation::Validator;
 use crate::density::{Density, Estimation};
@@ -73,9 +74,9 @@ impl Limit {
         // What is known of one evaluation goes for the other, by what a watch counts in them.
         let density = validator.density(&model, Answer::Model, threads, Arc::default())?;
         let [of_validation, _] = density.work(&Estimation::new(config.validation.particles, 1));
-        let [estimates, opinions] = density.work(&config.evaluation);
         let unit = validation / (of_validation as f64 + rows.len() as f64);
-        let evaluation = unit * ((estimates + opinions) as f64 + data.test.len() as f64);
+        let evaluation = unit
+            * (work_of_evaluation(&density, &config.evaluation) as f64 + data.test.len() as f64);
         Ok(Costs { step, validation, evaluation })
     }
 }

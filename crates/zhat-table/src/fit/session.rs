@@ -15,10 +15,10 @@ use zhat::watch::Watch;
 
 use super::clock::Limit;
 use super::config::FitConfig;
+use super::evaluation::{cross_check, work_of_evaluation};
 use super::events::{Event, FitReport};
 use super::folds::{CrossValidation, Round, cross_validate};
 use super::validation::Validator;
-use crate::density::Density;
 use crate::error::{Result, TableError};
 use crate::fitted::assess_by;
 use crate::prepare::Prepared;
@@ -285,12 +285,16 @@ impl Session {
         let chosen = self.run.cross_validation().is_file();
         let cross_validation: Option<CrossValidation> =
             chosen.then(|| read_json(&self.run.cross_validation())).transpose()?;
-        let (best_step, validation_log_likelihood, answer) =
-            match (&progress.best, &cross_validation) {
-                (Some(best), _) => (best.step, Some(best.log_likelihood), best.answer),
-                (None, Some(found)) => (progress.step, found.log_likelihood, found.answer),
-                (None, None) => (progress.step, None, Answer::Model),
-            };
+        let answer = match (&progress.best, &cross_validation) {
+            (Some(best), _) => best.answer,
+            (None, Some(found)) => found.answer,
+            (None, None) => Answer::Model,
+        };
+        let best_step = progress.best.map_or(progress.step, |best| best.step);
+        let (validation_log_likelihood, validation_standard_error) = match &cross_validation {
+            Some(found) => (found.log_likelihood, found.standard_error),
+            None => progress.best.map(|best| (best.log_likelihood, best.standard_error)).unzip(),
+        };
         let criterion = self.config.step.criterion.name().to_owned();
         let card = ModelCard {
             format: crate::run::FORMAT,
@@ -307,11 +311,11 @@ impl Session {
         let settings = &self.config.evaluation;
         let validator = Validator::new(&self.config, &self.data);
         let density = validator.density(model, answer, self.threads, Arc::clone(watch))?;
-        let work: u64 = density.work(settings).iter().sum();
-        watch.begin(work + self.data.test.len() as u64);
+        let cross_check = cross_check(settings);
+        watch.begin(work_of_evaluation(&density, settings) + self.data.test.len() as u64);
         let test = self.data.in_units(&self.data.test);
         let streams = Streams::new(self.config.seed).derive("test", 0);
-        let assessment = assess_by(&density, &test, settings, true, &streams)?;
+        let assessment = assess_by(&density, &test, settings, Some(&cross_check), &streams)?;
         let planned_steps = self.config.training.num_steps;
         let mut notes = Vec::new();
         notes.extend(cross_validation.as_ref().map(CrossValidation::sentence));
@@ -327,6 +331,7 @@ impl Session {
             planned_steps,
             best_step,
             validation_log_likelihood,
+            validation_standard_error,
             density: answer,
             cross_validation,
             ended: ended.into(),

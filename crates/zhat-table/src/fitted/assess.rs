@@ -37,15 +37,16 @@ pub fn assess(
         let expected = "at least 2, for an error bar";
         return Err(TableError::setting("estimates", settings.estimates, expected));
     }
-    assess_by(density, rows, settings, cross_check, &Streams::new(seed).derive("assess", 0))
+    let streams = Streams::new(seed).derive("assess", 0);
+    assess_by(density, rows, settings, cross_check.then_some(settings), &streams)
 }
 
-/// The same by given streams.
+/// The same by given streams, and with other settings for the other methods.
 pub(crate) fn assess_by(
     density: &dyn Density,
     rows: &[f32],
     settings: &Estimation,
-    cross_check: bool,
+    cross_check: Option<&Estimation>,
     streams: &Streams,
 ) -> Result<Assessment> {
     let likelihood = evaluate(density, rows, settings, streams)?;
@@ -59,7 +60,7 @@ pub(crate) fn assess_by(
             effective_sample_size: Some(effective),
         });
     }
-    if cross_check {
+    if let Some(settings) = cross_check {
         opinions.extend(density.opinions(settings, streams)?);
     }
     let verdict = Verdict::new(&likelihood, &opinions, density.columns());

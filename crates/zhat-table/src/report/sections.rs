@@ -13,10 +13,13 @@ use crate::fitted::Verdict;
 /// The run in a sentence.
 pub(super) fn lead(result: &FitReport) -> String {
     let test = &result.test;
+    let proposal = match result.density {
+        Answer::Model => format!("the proposal alone has {:.4}", test.proposal_log_likelihood),
+        Answer::Proposal => "the density is the proposal".into(),
+    };
     format!(
-        "Test log-likelihood {:.4} nats a row, give or take {:.4} for the rows and {:.4} for log Z; the proposal alone has \
-         {:.4}.",
-        test.log_likelihood, test.se_test, test.se_log_z, test.proposal_log_likelihood
+        "Test log-likelihood {:.4} nats a row, give or take {:.4} for the rows and {:.4} for log Z; {proposal}.",
+        test.log_likelihood, test.se_test, test.se_log_z
     )
 }
 

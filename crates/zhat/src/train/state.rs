@@ -46,6 +46,8 @@ pub struct Best {
     pub step: u64,
     /// The log-likelihood of the answer.
     pub log_likelihood: f64,
+    /// Its standard error over the rows.
+    pub standard_error: f64,
     /// Whether that is the model or its proposal.
     pub answer: Answer,
 }
@@ -171,7 +173,12 @@ mod tests {
             rollbacks: 1,
             guard: Guard::default(),
             warming_up: false,
-            best: Some(Best { step: 5, log_likelihood: -1.0 / 3.0, answer: Answer::Model }),
+            best: Some(Best {
+                step: 5,
+                log_likelihood: -1.0 / 3.0,
+                standard_error: 0.1,
+                answer: Answer::Model,
+            }),
             validations_since_best: 2,
         };
         let parts = Parts(VecDeque::from([vec![1, 2, 3], Vec::new(), vec![9; 100]]));

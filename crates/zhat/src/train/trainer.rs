@@ -209,7 +209,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         let warming_up = self.progress.warming_up;
         let counts = step > 0 && (!warming_up || found.answer == Answer::Proposal);
         let log_likelihoods = found.of_answer();
-        let value = Difference::from_zero(log_likelihoods).mean;
+        let Difference { mean: value, standard_error } = Difference::from_zero(log_likelihoods);
         // A run that was taken up with other rows has nothing to be paired with at first.
         let before = self.best.as_ref().map(|best| &best.log_likelihoods);
         let ahead = before
@@ -221,7 +221,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
             let log_likelihoods = log_likelihoods.to_vec();
             self.best = Some(Kept { model: self.model.clone(), log_likelihoods });
             let answer = found.answer;
-            self.progress.best = Some(Best { step, log_likelihood: value, answer });
+            self.progress.best = Some(Best { step, log_likelihood: value, standard_error, answer });
             self.progress.validations_since_best = 0;
         } else if counts && !warming_up {
             self.progress.validations_since_best += 1;
