@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use zhat_paper::presets::Preset;
-use zhat_table::TableError;
 use zhat_table::data::{Dequantise, Missing};
 use zhat_table::fit::FitConfig;
+use zhat_table::{Prepared, TableError};
 
 use super::table_options::FileOptions;
 
@@ -18,7 +18,8 @@ pub struct ConfigOptions {
     /// A file (CSV, NPY, Parquet; compressed too), builtin:NAME, or a directory of `zhat data prepare` [default: that of
     /// --config, or builtin:pinwheel]
     data: Option<String>,
-    /// Networks and training settings to start from: small, power, gas, hepmass, miniboone or bsds300 [default: small]
+    /// Networks and training settings to start from: small, power, gas, hepmass, miniboone or bsds300 [default: by the size
+    /// of the table, to fit; small, to compare]
     #[arg(long)]
     preset: Option<Preset>,
     /// A TOML file with settings on top of the preset
@@ -50,6 +51,24 @@ impl ConfigOptions {
     /// The preset, then the file, then single settings, then the options of their own.
     pub fn configuration(&self) -> anyhow::Result<FitConfig> {
         let config = self.preset.unwrap_or(Preset::Small).config(DEFAULT_DATA);
+        self.on_top_of(match &self.config {
+            Some(path) => config.with_file(path)?,
+            None => config,
+        })
+    }
+
+    /// The same for a table of some size, which decides where there is no preset.
+    pub fn configuration_for(
+        &self,
+        data: &Prepared,
+        num_steps: Option<u64>,
+    ) -> anyhow::Result<FitConfig> {
+        if self.preset.is_some() {
+            return self.configuration();
+        }
+        let (rows, columns) = (data.rows[0] + data.rows[1], data.columns.len());
+        let steps = num_steps.or(self.steps);
+        let config = FitConfig::for_table(DEFAULT_DATA, rows, columns, steps);
         self.on_top_of(match &self.config {
             Some(path) => config.with_file(path)?,
             None => config,

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use zhat::ar::Normalisation;
 use zhat::criterion::Method;
 use zhat::train::Answer;
 use zhat_report::{Align, Table};
 use zhat_table::fit::{FitConfig, FitReport, Limit, Session};
 use zhat_table::fitted::Fitted;
-use zhat_table::{TableError, prepare, report};
+use zhat_table::{Prepared, TableError, prepare, report};
 
 use super::config_options::ConfigOptions;
 use super::show_options::ShowOptions;
@@ -49,6 +50,30 @@ pub struct Arguments {
     show: ShowOptions,
 }
 
+impl Arguments {
+    /// The configuration of a new run.
+    fn for_table(&self, data: &Prepared, num_steps: Option<u64>) -> anyhow::Result<FitConfig> {
+        let mut config = self.config.configuration_for(data, num_steps)?;
+        let of_sequences = [Method::SmcRnce, Method::SmcRnceTrajectory];
+        if self.criterion.is_some_and(|criterion| of_sequences.contains(&criterion)) {
+            config.model.normalisation = Normalisation::Global;
+        }
+        self.own(config)
+    }
+
+    /// The configuration of a run that is taken up.
+    fn resumed(&self, stored: &FitConfig) -> anyhow::Result<FitConfig> {
+        self.own(self.config.resumed(stored.clone())?)
+    }
+
+    fn own(&self, mut config: FitConfig) -> anyhow::Result<FitConfig> {
+        config.step.criterion = self.criterion.unwrap_or(config.step.criterion);
+        config.training.patience = self.patience.unwrap_or(config.training.patience);
+        config.validate()?;
+        Ok(config)
+    }
+}
+
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let watch = interrupt::watch()?;
     let planned = arguments.time.time().map(Limit::planned);
@@ -57,18 +82,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         return Err(TableError::Config { reason }.into());
     }
     let stored = arguments.resume.then(|| FitConfig::read_run(&arguments.out)).transpose()?;
-    let mut config = match &stored {
-        Some(stored) => arguments.config.resumed(stored.clone())?,
-        None => arguments.config.configuration()?,
-    };
-    config.step.criterion = arguments.criterion.unwrap_or(config.step.criterion);
-    config.training.patience = arguments.patience.unwrap_or(config.training.patience);
-    config.validate()?;
-    if let Some(stored) = &stored {
-        config.check_resumed(stored)?;
-    }
-    let data = prepare(&config)?;
     let (out, threads) = (&arguments.out, arguments.threads);
+    let data = match &stored {
+        Some(stored) => prepare(&arguments.config.resumed(stored.clone())?)?,
+        None => prepare(&arguments.config.configuration()?)?,
+    };
+    let mut config = match &stored {
+        Some(stored) => {
+            let config = arguments.resumed(stored)?;
+            config.check_resumed(stored)?;
+            config
+        }
+        None => arguments.for_table(&data, None)?,
+    };
     let (mut session, notes) = if arguments.resume {
         let (session, warnings) = Session::resume(config, data, out, threads)?;
         eprintln!("going on after step {}", session.steps_taken());
@@ -77,6 +103,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let notes = data.notes.clone();
         if let Some(limit) = &planned {
             limit.schedule(&mut config, &data, threads)?;
+            // How many steps there are decides about the model too.
+            let model = arguments.for_table(&data, Some(config.training.num_steps))?.model;
+            config.model = model;
         }
         (Session::start(config, data, out, threads)?, notes)
     };

@@ -6,11 +6,13 @@ use std::sync::Mutex;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArStep};
+use zhat::gaussian_mixture::Selected;
 use zhat::rng::Streams;
 use zhat::train::{Answer, Difference, Ended, Rows, Trainer, TrainingConfig, Validated};
 use zhat::watch::Watch;
 
 use super::config::FitConfig;
+use super::known::initial_model;
 use super::validation::{Base, Validator};
 use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
@@ -67,6 +69,7 @@ pub(super) struct Round {
 pub(super) fn cross_validate(
     config: &FitConfig,
     data: &Prepared,
+    known: Option<&Selected>,
     threads: usize,
     watch: &Watch,
     is_over: &dyn Fn() -> bool,
@@ -77,7 +80,7 @@ pub(super) fn cross_validate(
     let order = Streams::new(config.seed).stream("folds", 0, 0).permutation(number);
     let begin = |fold| {
         let part = fold * number / num_folds..(fold + 1) * number / num_folds;
-        Fold::new(config, data, &order, part, fold)
+        Fold::new(config, data, known, &order, part, fold)
     };
     let mut folds: Vec<Fold> = (0..num_folds).map(begin).collect::<Result<_>>()?;
     let validator = Validator::new(config, data);
@@ -104,8 +107,8 @@ fn rounds(training: &TrainingConfig) -> Vec<u64> {
     let before = [8, 4, 2].into_iter().map(|part| validation_every / part);
     let validations = (1..=num_steps.div_ceil(validation_every)).map(|at| at * validation_every);
     let mut steps: Vec<u64> = before.chain(validations).map(|step| step.min(num_steps)).collect();
+    steps.insert(0, 0);
     steps.dedup();
-    steps.retain(|step| *step > 0);
     steps
 }
 
@@ -127,6 +130,7 @@ impl Fold {
     fn new(
         config: &FitConfig,
         data: &Prepared,
+        known: Option<&Selected>,
         order: &[usize],
         part: Range<usize>,
         fold: usize,
@@ -137,10 +141,10 @@ impl Fold {
         };
         let train = rows(&mut order[..part.start].iter().chain(&order[part.end..]));
         let shape = [train.len() / features, features];
-        let train = Rows::new(Tensor::from_data(TensorData::new(train, shape), &Device::flex()));
         let streams = Streams::new(config.seed).derive("fold", fold as u64);
-        let device = Device::flex().autodiff();
-        let model = config.shape(features).init(&device, &mut streams.stream("init", 0, 0))?;
+        let known = known.map(|known| known.refit(&train, &streams, &Watch::default()));
+        let model = initial_model(config, features, known.transpose()?, &streams)?;
+        let train = Rows::new(Tensor::from_data(TensorData::new(train, shape), &Device::flex()));
         let step = ArStep::new(&config.step, 1)?;
         let trainer = Trainer::new(model, step, config.training.clone(), streams)?;
         Ok(Self { trainer, train, left_out: data.in_units(&rows(&mut order[part].iter())) })
@@ -346,9 +350,9 @@ mod tests {
     #[test]
     fn the_folds_are_looked_at_early_at_validations_and_at_the_end() {
         let rounds = |steps, every| rounds(&TrainingConfig::new(steps, 0.1).with_every(every, 1));
-        assert_eq!(rounds(250, 100), [12, 25, 50, 100, 200, 250]);
-        assert_eq!(rounds(3, 1), [1, 2, 3]);
-        assert_eq!(rounds(30, 100), [12, 25, 30]);
+        assert_eq!(rounds(250, 100), [0, 12, 25, 50, 100, 200, 250]);
+        assert_eq!(rounds(3, 1), [0, 1, 2, 3]);
+        assert_eq!(rounds(30, 100), [0, 12, 25, 30]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod config;
 mod evaluation;
 mod events;
 mod folds;
+mod known;
 mod schedule;
 mod session;
 mod timing;

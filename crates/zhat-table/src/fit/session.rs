@@ -9,6 +9,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArStep};
+use zhat::gaussian_mixture::Selected;
 use zhat::rng::Streams;
 use zhat::train::{self, Answer, Difference, Ended, Rows, Trainer, TrainerState};
 use zhat::watch::Watch;
@@ -18,6 +19,7 @@ use super::config::FitConfig;
 use super::evaluation::{cross_check, work_of_evaluation};
 use super::events::{Event, FitReport};
 use super::folds::{CrossValidation, Round, cross_validate};
+use super::known::{initial_model, stack};
 use super::validation::Validator;
 use crate::error::{Result, TableError};
 use crate::fitted::assess_by;
@@ -33,6 +35,8 @@ pub struct Session {
     config: FitConfig,
     data: Prepared,
     threads: usize,
+    /// The mixtures beside the model's head.
+    known: Option<Selected>,
     trainer: Trainer<ArEbm, ArStep>,
     log: Log,
     checkpoints: Checkpoints,
@@ -111,8 +115,9 @@ impl Session {
         threads: usize,
     ) -> Result<Self> {
         let streams = Streams::new(config.seed);
-        let shape = config.shape(data.columns.len());
-        let model = shape.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
+        let known = stack(&config, &data, threads, &Watch::default())?;
+        let mixture = known.as_ref().map(|known| known.mixture.clone());
+        let model = initial_model(&config, data.columns.len(), mixture, &streams)?;
         let step = ArStep::new(&config.step, threads)?;
         let trainer = Trainer::new(model, step, config.training.clone(), streams)?;
         let validation = std::mem::take(&mut data.validation);
@@ -133,7 +138,7 @@ impl Session {
             every: config.log_every,
         };
         let checkpoints = Checkpoints::new(run.checkpoints());
-        Ok(Self { run, config, data, threads, trainer, log, checkpoints, seconds: 0.0 })
+        Ok(Self { run, config, data, threads, known, trainer, log, checkpoints, seconds: 0.0 })
     }
 
     /// Writes TensorBoard event files too, into `tensorboard/` of the run.
@@ -195,8 +200,10 @@ impl Session {
         let mut tell = |Round { step, log_likelihood }| {
             observer(&Event::CrossValidation { step, steps, log_likelihood });
         };
-        let Self { data, threads, .. } = self;
-        let Some(found) = cross_validate(config, data, *threads, watch, &is_over, &mut tell)?
+        let Self { data, threads, known, .. } = self;
+        let known = known.as_ref();
+        let Some(found) =
+            cross_validate(config, data, known, *threads, watch, &is_over, &mut tell)?
         else {
             return Ok(false);
         };
@@ -305,6 +312,7 @@ impl Session {
             data_hash: self.data.hash.clone(),
             criterion: criterion.clone(),
             density: answer,
+            gaussian_mixture: model.known.clone(),
             step: best_step,
         };
         save_model(&self.run, model, &card)?;

@@ -8,6 +8,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArEbmConfig};
 use zhat::criterion::Method;
+use zhat::gaussian_mixture::GaussianMixture;
 use zhat::rng::Streams;
 use zhat::train::Answer;
 
@@ -38,6 +39,9 @@ pub struct ModelCard {
     /// Whether the density is the model or its proposal, which was no worse.
     #[serde(default)]
     pub density: Answer,
+    /// The Gaussian mixture beside the head, of features.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gaussian_mixture: Option<GaussianMixture>,
     /// Step that the parameters are from.
     pub step: u64,
 }
@@ -97,7 +101,14 @@ pub fn load_model(run: &RunDirectory, device: &Device) -> Result<(ArEbm, ModelCa
             old
         })
     };
-    let model = empty.map(&mut Parameters { path: Vec::new(), change: load });
+    let mut model = empty.map(&mut Parameters { path: Vec::new(), change: load });
+    let features = |mixture: &GaussianMixture| mixture.features();
+    let expected = card.model.gaussian_mixture.then_some(card.model.features);
+    if card.gaussian_mixture.as_ref().map(features) != expected {
+        let reason = "its Gaussian mixture does not go with its model".to_owned();
+        return Err(TableError::model(&card_path, reason));
+    }
+    model.known.clone_from(&card.gaussian_mixture);
     match wrong {
         None => Ok((model, card)),
         Some(reason) => Err(TableError::model(&path, reason)),

@@ -128,6 +128,22 @@ pub struct Selected {
     pub tried: Vec<Tried>,
 }
 
+impl Selected {
+    /// The same stack fitted to other rows: those that have a share, in that share.
+    ///
+    /// # Shapes
+    /// - `rows`: `[n, features]`, row-major
+    pub fn refit(&self, rows: &[f32], streams: &Streams, watch: &Watch) -> Result<GaussianMixture> {
+        concatenate(&self.tried, |at| {
+            let rng = &mut streams.stream("mixture-all-rows", 0, at as u64);
+            let watched = &mut |_| watch.check();
+            let mut config = self.tried[at].config.clone();
+            config.components = config.components.min(rows.len() / self.mixture.features);
+            Ok(em::fit(rows, self.mixture.features, &config, rng, watched)?.0)
+        })
+    }
+}
+
 /// Fits mixtures to the training rows, and stacks them by the validation rows.
 ///
 /// The unit of the watch is one fit; it may end before its total. The data should be standardised: the floors are
@@ -192,12 +208,9 @@ pub fn select_by_cross_validation(
         .collect();
     let candidates = candidates(&splits, features, selection, streams, watch)?;
     let (tried, held_out) = stack(&candidates, selection);
-    let mixture = concatenate(&tried, |at| {
-        let rng = &mut streams.stream("mixture-all-rows", 0, at as u64);
-        let watched = &mut |_| watch.check();
-        Ok(em::fit(&rows, features, &tried[at].config, rng, watched)?.0)
-    })?;
-    Ok(Selected { mixture, held_out, tried })
+    let mixture = candidates[0].fits[0].clone();
+    let stacked = Selected { mixture, held_out, tried };
+    Ok(Selected { mixture: stacked.refit(&rows, streams, watch)?, ..stacked })
 }
 
 /// Rows to fit to, and others to judge by.

@@ -100,7 +100,6 @@ impl TrainingConfig {
     /// Checks the ranges of the settings.
     pub fn validate(&self) -> Result<()> {
         at_least(1, "num-steps", self.num_steps as usize)?;
-        at_least(1, "stop-after", self.stop_after.unwrap_or(1) as usize)?;
         at_least(1, "batch-size", self.batch_size)?;
         at_least(1, "validation-every", self.validation_every as usize)?;
         at_least(1, "checkpoint-every", self.checkpoint_every as usize)?;

@@ -1,0 +1,61 @@
+//! The model that training starts from, with the stack of Gaussian mixtures beside its head if it has one.
+
+use burn::tensor::Device;
+use zhat::ar::ArEbm;
+use zhat::gaussian_mixture::{
+    GaussianMixture, Selected, Selection, select, select_by_cross_validation,
+};
+use zhat::rng::Streams;
+use zhat::watch::Watch;
+
+use super::config::FitConfig;
+use crate::error::{Result, TableError};
+use crate::prepare::Prepared;
+
+/// Components at most where there are rows enough for networks: the mixture is their start, and every row waits for it.
+const MOST_COMPONENTS: usize = 20;
+/// Folds that the stack is found by where there are few rows.
+const FOLDS: usize = 5;
+
+/// The mixtures of the training rows, stacked by validation rows, or by folds where those are few; none if none is wanted.
+pub(super) fn stack(
+    config: &FitConfig,
+    data: &Prepared,
+    threads: usize,
+    watch: &Watch,
+) -> Result<Option<Selected>> {
+    if !config.model.gaussian_mixture {
+        return Ok(None);
+    }
+    let streams = Streams::new(config.seed).derive("gaussian-mixture", 0);
+    let (train, validation, features) = (&data.train, &data.validation, data.columns.len());
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
+        TableError::config(format!("threads is {threads}, but cannot be started: {error}"))
+    })?;
+    let selected = pool.install(|| {
+        if config.is_cross_validated(data) || validation.is_empty() {
+            let rows = [&train[..], &validation[..]].concat();
+            let (selection, folds) = (Selection::default(), FOLDS.min(rows.len() / features));
+            select_by_cross_validation(&rows, features, folds, &selection, &streams, watch)
+        } else {
+            let selection = Selection { most_components: MOST_COMPONENTS, ..Selection::default() };
+            select(train, validation, features, &selection, &streams, watch)
+        }
+    })?;
+    Ok(Some(selected))
+}
+
+/// The model before its first step.
+pub(super) fn initial_model(
+    config: &FitConfig,
+    features: usize,
+    known: Option<GaussianMixture>,
+    streams: &Streams,
+) -> Result<ArEbm> {
+    let device = Device::flex().autodiff();
+    let model = config.shape(features).init(&device, &mut streams.stream("init", 0, 0))?;
+    Ok(match known {
+        Some(mixture) => model.with_gaussian_mixture(mixture),
+        None => model,
+    })
+}
