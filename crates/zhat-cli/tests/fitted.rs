@@ -124,6 +124,43 @@ fn an_untrained_model_is_not_to_be_trusted() {
     assert_eq!(strict.status.code(), Some(1));
 }
 
+/// Bounded units leave `p~` a floor, which no estimate of `Z` notices.
+#[test]
+fn a_model_without_a_z_has_no_likelihood_and_everything_says_so() {
+    let fit = |out: &str, more: &str| {
+        let mut arguments =
+            with_settings(&["fit", "builtin:banana", "--steps", "60", "--out", out]);
+        arguments.extend(["--set", "model.energy.activation=tanh", "--set", more]);
+        done(&zhat(&arguments))
+    };
+    let strictly = |run: &str| {
+        let more = ["--particles", "500", "--estimates", "3", "--strict", "--quiet"];
+        zhat(&[&["evaluate", run][..], &more].concat())
+    };
+    let ended = fit("floor", "model.confine=0");
+    let evaluated = strictly("floor");
+    assert_eq!(evaluated.status.code(), Some(1));
+    let evaluated = String::from_utf8(evaluated.stdout).expect("UTF-8");
+    let page = fs::read_to_string(root().join("floor/report.html")).expect("a page");
+    for text in [&ended, &evaluated, &page] {
+        for part in ["no Z", "not to be trusted", "does not fall far out; column x", "10000"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+    let results = fs::read_to_string(root().join("floor/results.json")).expect("results");
+    let results: serde_json::Value = serde_json::from_str(&results).expect("JSON");
+    assert!(results["test"]["log_likelihood"].is_null() && results["test"]["log_z"].is_null());
+    assert_eq!(results["test"]["tail"]["falls"], false);
+    assert_eq!(results["verdict"]["trusted"], false);
+    let scored = zhat(&["score", "floor", "builtin:banana", "--out", "floor.csv", "--quiet"]);
+    assert_eq!(scored.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&scored.stderr).contains("no Z"));
+    // The same energy as a tilt falls as its base does.
+    fit("slope", "model.energy-form=tilted");
+    let evaluated = strictly("slope");
+    assert!(evaluated.status.success(), "{}", String::from_utf8_lossy(&evaluated.stdout));
+}
+
 #[test]
 fn scores_are_the_log_densities_of_the_rows_in_their_order() {
     let data = write("points.csv", "x2,id,x1\n1.0,a,0.0\n,b,0.5\n9.0,c,9.0\n");

@@ -104,6 +104,7 @@ mod tests {
         for config in &paper {
             config.validate().unwrap();
             assert_eq!(config.data.marginals, Marginals::Standard);
+            assert_eq!(config.model.confine, 0.0, "the paper's energies are as they are");
             assert_eq!((config.step.warm_up, config.step.wide_share), (5_000, 0.0));
             assert_eq!((config.training.patience, config.validation.base), (0, Base::Never));
             assert_eq!(config.validation.cross_validate_below, 0);

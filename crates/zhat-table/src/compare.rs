@@ -20,7 +20,7 @@ use zhat_report::{Align, Table, export};
 
 use self::seeds::{OfSeed, OverSeeds};
 use crate::error::{Result, TableError};
-use crate::fit::{Base, Clock, Event, FitConfig, FitReport, Limit, Session, Time};
+use crate::fit::{Base, Clock, Event, FitConfig, FitReport, Limit, Session, Time, nats};
 use crate::fitted::Fitted;
 use crate::prepare::{Prepared, prepare};
 use crate::report::{read_metrics, validation_curve};
@@ -257,7 +257,11 @@ fn summarise(base: &FitConfig, options: &CompareOptions, cells: &[Vec<Cell>]) ->
     let own: Vec<OverSeeds> =
         cells.iter().map(|cells| over_seeds(&|seed| cells[seed].of_rows.clone())).collect();
     let best = (0..cells.len())
-        .max_by(|&a, &b| own[a].mean.total_cmp(&own[b].mean))
+        // One that has no likelihood is below all others.
+        .max_by(|&a, &b| {
+            let [a, b] = [a, b].map(|index| own[index].mean.max(f64::NEG_INFINITY));
+            a.total_cmp(&b)
+        })
         .expect("at least one criterion");
     let behind: Vec<OverSeeds> = cells
         .iter()
@@ -338,7 +342,7 @@ impl Comparison {
             };
             table.row([
                 row.criterion.clone(),
-                number(row.log_likelihood),
+                nats(row.log_likelihood),
                 number(row.se_test),
                 number(row.se_log_z),
                 row.se_seeds.map_or_else(|| "one seed".into(), number),

@@ -37,6 +37,11 @@ pub enum TableError {
     #[error("{} is not finished: it has no {file} yet. Resume its fit.", path.display())]
     Unfinished { path: PathBuf, file: &'static str },
 
+    #[error(
+        "the model has no Z, and so no log-densities: it does not fall far out; column {column}, given those before it, has {figures}. Fit it with model.energy-form=tilted, or with model.confine=8."
+    )]
+    NoZ { column: String, figures: String },
+
     #[error("{}: {reason}.", path.display())]
     Model { path: PathBuf, reason: String },
 

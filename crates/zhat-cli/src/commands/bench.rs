@@ -34,6 +34,9 @@ pub struct Arguments {
     /// Share of units dropped [default: the preset's]
     #[arg(long)]
     dropout: Option<f64>,
+    /// One more setting of the model or the step, such as model.conditioner=masked; may be given several times
+    #[arg(long = "set", value_name = "SECTION.NAME=VALUE")]
+    settings: Vec<String>,
     /// Threads; 0 for as many as there are cores
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -67,10 +70,19 @@ struct Report {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let preset = arguments.preset.config("");
-    let mut config = preset.shape(arguments.preset.features());
+    let mut preset = arguments.preset.config("");
+    preset.step = ArStepConfig::new(arguments.criterion);
+    for setting in &arguments.settings {
+        preset = preset.with_setting(setting)?;
+    }
+    preset.validate()?;
+    let features = match preset.model.features {
+        0 => arguments.preset.features(),
+        features => features,
+    };
+    let mut config = preset.shape(features);
     config.dropout = arguments.dropout.unwrap_or(config.dropout);
-    let mut settings = ArStepConfig::new(arguments.criterion);
+    let mut settings = preset.step;
     settings.num_negatives = arguments.negatives as usize;
     let batch = arguments.batch.map_or(preset.training.batch_size, |batch| batch as usize);
     let (threads, steps) = (arguments.threads, arguments.steps as usize);

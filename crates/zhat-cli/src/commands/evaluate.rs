@@ -5,6 +5,7 @@ use zhat::smc::Resampling;
 use zhat_report::{Align, Table};
 use zhat_table::data::Missing;
 use zhat_table::density::Estimation;
+use zhat_table::fit::nats;
 use zhat_table::fitted::{Assessment, DistanceKind, assess, distances};
 
 use super::table_options::{RunOptions, TableOptions};
@@ -97,8 +98,14 @@ fn table(assessment: &Assessment) -> Table {
     row("rows", likelihood.rows.to_string(), plain());
     row(
         "log-likelihood, nats a row",
-        format!("{:.4}", likelihood.log_likelihood),
-        format!("± {:.4} over rows, ± {:.4} of log Z", likelihood.se_test, likelihood.se_log_z),
+        nats(likelihood.log_likelihood),
+        match likelihood.tail.falls {
+            true => format!(
+                "± {:.4} over rows, ± {:.4} of log Z",
+                likelihood.se_test, likelihood.se_log_z
+            ),
+            false => plain(),
+        },
     );
     row(
         "the proposal's own",
@@ -107,7 +114,11 @@ fn table(assessment: &Assessment) -> Table {
     );
     if let Some(truth) = assessment.truth {
         let gap = truth - likelihood.log_likelihood;
-        row("the truth's", format!("{truth:.4}"), format!("{gap:.4} above the model's"));
+        let above = match likelihood.tail.falls {
+            true => format!("{gap:.4} above the model's"),
+            false => plain(),
+        };
+        row("the truth's", format!("{truth:.4}"), above);
     }
     for opinion in &assessment.opinions {
         let size = opinion
@@ -119,7 +130,11 @@ fn table(assessment: &Assessment) -> Table {
             format!("± {:.4}{size}", opinion.standard_error),
         );
     }
-    if assessment.opinions.is_empty() {
+    let [name, value] = likelihood.tail.line();
+    row(&name, value, plain());
+    if !likelihood.tail.falls {
+        row("log Z", nats(likelihood.log_z), plain());
+    } else if assessment.opinions.is_empty() {
         row("log Z", "0".into(), "the density is normalised as it is".into());
     } else {
         row(

@@ -8,7 +8,7 @@ use zhat::ar::Normalisation;
 use zhat::criterion::Method;
 use zhat::train::Answer;
 use zhat_report::{Align, Table};
-use zhat_table::fit::{FitConfig, FitReport, Limit, Session};
+use zhat_table::fit::{FitConfig, FitReport, Limit, Session, nats};
 use zhat_table::fitted::Fitted;
 use zhat_table::{Prepared, TableError, prepare, report};
 
@@ -158,16 +158,18 @@ fn table(result: &FitReport) -> Table {
         row("validation log-likelihood, nats a row", format!("{found:.4}"));
         row("  standard error over rows", format!("{error:.4}"));
     }
-    row("test log-likelihood, nats a row", format!("{:.4}", test.log_likelihood));
+    row("test log-likelihood, nats a row", nats(test.log_likelihood));
     row("  standard error over rows", format!("{:.4}", test.se_test));
     let collapsed = if test.collapsed { " (collapsed: not to be trusted)" } else { "" };
     row("  standard error of log Z", format!("{:.4}{collapsed}", test.se_log_z));
     row("the proposal's own", format!("{:.4}", test.proposal_log_likelihood));
     if let Some(truth) = result.truth {
         row("the truth's", format!("{truth:.4}"));
-        row("gap to the truth", format!("{:.4}", truth - test.log_likelihood));
+        row("gap to the truth", nats(truth - test.log_likelihood));
     }
-    row("log Z", format!("{:.4}", test.log_z));
+    row("log Z", nats(test.log_z));
+    let [name, value] = test.tail.line();
+    row(&name, value);
     let smallest = 100.0 * test.smallest_effective_sample_size;
     row("smallest effective sample size of a stage", format!("{smallest:.1} %"));
     row("seconds", format!("{:.1}", result.seconds));

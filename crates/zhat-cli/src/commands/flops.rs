@@ -1,12 +1,17 @@
 //! How much arithmetic a training step is: operations of the networks' products, for whoever measures it.
 
-use zhat::ar::{ArEbmConfig, ArStepConfig, NetworkSize, ProposalTarget};
+use zhat::ar::{
+    ArEbmConfig, ArStepConfig, Conditioner, NetworkSize, Normalisation, ProposalTarget,
+};
 use zhat::criterion::Method;
 
 /// Floating-point operations of the networks' products in one step, without those that are shared or skipped.
 pub fn step_flops(config: &ArEbmConfig, settings: &ArStepConfig, batch: usize) -> f64 {
     let (candidates, features) = (settings.candidates() as f64, config.features as f64);
     let observations = batch as f64;
+    if config.conditioner == Conditioner::Masked && config.normalisation == Normalisation::Local {
+        return observations * one_pass_flops(config, settings);
+    }
     let blocks = |size: &NetworkSize| 2.0 * size.blocks as f64 * (size.width * size.width) as f64;
     let width = config.proposal.width as f64;
     let mixture = 3.0 * config.mixture_components as f64 * width;
@@ -33,6 +38,24 @@ pub fn step_flops(config: &ArEbmConfig, settings: &ArStepConfig, batch: usize) -
         multiplications += 3.0 * all_rows * (blocks(&config.energy) + energy as f64 + context);
     }
     2.0 * multiplications * observations
+}
+
+/// The same of one observation where the conditioner runs once for all features, and every feature's last layers see half of
+/// its units.
+fn one_pass_flops(config: &ArEbmConfig, settings: &ArStepConfig) -> f64 {
+    let (features, candidates) = (config.features as f64, settings.candidates() as f64);
+    let blocks = |size: &NetworkSize| 2.0 * size.blocks as f64 * (size.width * size.width) as f64;
+    let width = config.proposal.width as f64;
+    let mixture = 3.0 * config.mixture_components as f64;
+    let mut multiplications = features * width + blocks(&config.proposal);
+    multiplications += features * mixture * width / 2.0;
+    if settings.criterion != Method::QOnly {
+        let context = config.context as f64;
+        let energy = config.energy.width as f64;
+        multiplications += features * context * (width / 2.0 + energy);
+        multiplications += features * candidates * (blocks(&config.energy) + 2.0 * energy);
+    }
+    6.0 * multiplications
 }
 
 /// Floating-point operations of the networks' products when rows are scored, without those that are shared.

@@ -8,7 +8,7 @@ use zhat::rng::Streams;
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat::watch::Watch;
 
-use super::{Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion};
+use super::{Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Tail};
 use crate::data::Standardiser;
 use crate::error::Result;
 
@@ -160,6 +160,19 @@ impl Density for ArDensity {
             self.importance(particles, settings.estimates, streams)?,
             self.bridge(particles, settings.estimates, streams)?,
         ])
+    }
+
+    fn tail(&self, rows: &[f32]) -> Result<Tail> {
+        self.watch.check()?;
+        let ladder = self.evaluator.ladder(&self.standardiser.features(rows));
+        let worst = ladder.worst();
+        // JSON has no infinity.
+        let finite = |&[at, log_p]: &[f64; 2]| [at, log_p.clamp(f64::MIN, f64::MAX)];
+        Ok(Tail {
+            column: self.columns[worst.feature].clone(),
+            log_p_tilde: worst.log_p_tilde.iter().map(finite).collect(),
+            falls: ladder.falls(),
+        })
     }
 
     fn work(&self, settings: &Estimation) -> [u64; 2] {

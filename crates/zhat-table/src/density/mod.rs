@@ -62,6 +62,12 @@ pub trait Density: std::fmt::Debug + Send + Sync {
     /// `log Z` by other methods, as a check on the estimates.
     fn opinions(&self, settings: &Estimation, streams: &Streams) -> Result<Vec<Opinion>>;
 
+    /// How the density falls far out, at its worst: in what column, and whether there is an integral.
+    ///
+    /// # Shapes
+    /// - `rows`: `[n, columns]`; some of them are the contexts, and all of them say how far out the data are
+    fn tail(&self, rows: &[f32]) -> Result<Tail>;
+
     /// What the watch counts while estimates, and opinions, are made: to show progress against.
     fn work(&self, settings: &Estimation) -> [u64; 2];
 }
@@ -106,6 +112,42 @@ pub struct Estimate {
 /// In standard deviations of the features, after a map to normal scores if there is one: heavy tails of the data are not far
 /// out then. A little within the range that the evaluation's defensive draws cover.
 pub const FAR_OUT: f32 = 5.0;
+
+/// How a density falls in a column, given those before it, far out on one side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tail {
+    /// The column.
+    pub column: String,
+    /// Where it was put, in features' standard deviations, and `log p~` there.
+    pub log_p_tilde: Vec<[f64; 2]>,
+    /// Whether it falls fast enough to have an integral. If not there is no `Z`, and no likelihood.
+    pub falls: bool,
+}
+
+impl Tail {
+    /// The first and the last figure: `log p~ -2.6 at 6 and -2.0 at 10000 standard deviations`.
+    pub fn figures(&self) -> String {
+        let [[near, first], [far, last]] = self.ends();
+        let [first, last] = [first, last].map(short);
+        format!("log p~ {first} at {near} and {last} at {far} standard deviations")
+    }
+
+    /// The same as a line of a table: its name and its value.
+    pub fn line(&self) -> [String; 2] {
+        let [[near, first], [far, last]] = self.ends();
+        let name = format!("log p~ of {} at {near} and {far} deviations", self.column);
+        [name, format!("{}, {}", short(first), short(last))]
+    }
+
+    fn ends(&self) -> [[f64; 2]; 2] {
+        let ends = [self.log_p_tilde.first(), self.log_p_tilde.last()];
+        ends.map(|end| end.copied().unwrap_or([f64::NAN; 2]))
+    }
+}
+
+fn short(log_p: f64) -> String {
+    if log_p.abs() < 1e4 { format!("{log_p:.1}") } else { format!("{log_p:.1e}") }
+}
 
 /// `log Z` by some method.
 #[derive(Debug, Clone, PartialEq, Serialize)]

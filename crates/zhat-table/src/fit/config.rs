@@ -95,6 +95,10 @@ impl ValidationConfig {
 const EPOCHS: f64 = 80.0;
 /// Rows that are seen more often than this are learnt by heart without dropout.
 const OFTEN: f64 = 40.0;
+/// Where free energies are confined, in standard deviations: outside the data, unless those go further.
+const CONFINE: f64 = 8.0;
+/// At least so many times as far out as the furthest value of the training part.
+const BEYOND_DATA: f64 = 1.5;
 
 /// What may be changed when a run is taken up again: how long it is, and what only looks at it.
 const MAY_CHANGE: [&str; 12] = [
@@ -133,7 +137,7 @@ impl FitConfig {
                 split: SplitOptions::default(),
                 dequantise: BTreeMap::new(),
             },
-            model: ArEbmConfig::small(),
+            model: ArEbmConfig { confine: CONFINE, ..ArEbmConfig::small() },
             step: ArStepConfig {
                 warm_up: 400,
                 wide_share: 0.1,
@@ -168,6 +172,8 @@ impl FitConfig {
         let steps = if few { 400 } else { (EPOCHS * per_epoch).clamp(2_000.0, 20_000.0) as u64 };
         let steps = num_steps.unwrap_or(steps);
         let often = few || steps as f64 / per_epoch > OFTEN;
+        // A few columns leave little to be learnt by heart.
+        let dropout = if often { 0.3 * ((columns as f64 - 1.0) / 7.0).min(1.0) } else { 0.0 };
         config.model = ArEbmConfig {
             conditioner: Conditioner::Masked,
             energy_form: EnergyForm::Tilted,
@@ -182,7 +188,7 @@ impl FitConfig {
                 activation: Activation::Relu,
             },
             energy: NetworkSize { blocks: 1, width: 32, activation: Activation::Elu },
-            dropout: if often { 0.3 } else { 0.0 },
+            dropout,
             energy_dropout: Some(0.0),
             context: 32,
             ..ArEbmConfig::new(0)
@@ -209,6 +215,14 @@ impl FitConfig {
         training.validation_every = scaled(training.validation_every).max(1);
         training.checkpoint_every = scaled(training.checkpoint_every).max(1);
         training.num_steps = num_steps;
+    }
+
+    /// Moves what confines a free energy out of the way of the data, where they go that far.
+    pub(super) fn clear_of(&mut self, data: &Prepared) {
+        let furthest = data.train.iter().fold(0.0f32, |furthest, x| furthest.max(x.abs()));
+        if self.model.confine > 0.0 {
+            self.model.confine = self.model.confine.max(BEYOND_DATA * f64::from(furthest));
+        }
     }
 
     /// Whether the number of steps of a fit of these data is chosen by cross-validation.
@@ -448,6 +462,20 @@ mod tests {
         config.scale_to(3);
         assert_eq!((config.training.validation_every, config.step.warm_up), (1, 0));
         config.validate().unwrap();
+    }
+
+    #[test]
+    fn energies_are_confined_outside_the_data_unless_nobody_wants_it() {
+        let mut data = crate::prepare(&small()).unwrap();
+        let confined = |config: &FitConfig, data: &Prepared| {
+            let mut config = config.clone();
+            config.clear_of(data);
+            config.model.confine
+        };
+        assert_eq!(confined(&small(), &data), 8.0);
+        data.train[3] = -20.0;
+        assert_eq!(confined(&small(), &data), 30.0);
+        assert_eq!(confined(&small().with_setting("model.confine=0.0").unwrap(), &data), 0.0);
     }
 
     #[test]

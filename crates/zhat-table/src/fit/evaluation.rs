@@ -1,10 +1,10 @@
 //! The numbers that are always given with a likelihood.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use zhat::evaluate::LogZ;
 use zhat::rng::Streams;
 
-use crate::density::{Density, Estimate, Estimation, FAR_OUT};
+use crate::density::{Density, Estimate, Estimation, FAR_OUT, Tail};
 use crate::error::Result;
 
 /// A log-likelihood with everything one needs to trust it or not, in nats a row and in the units of the data.
@@ -12,13 +12,15 @@ use crate::error::Result;
 /// Where the density is normalised, nothing is estimated: `log_z` is 0, and so are its errors, particles and estimates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Likelihood {
-    /// Mean over the rows of `log p~(x) - log Z`.
+    /// Mean over the rows of `log p~(x) - log Z`; not a number where there is no `Z`.
+    #[serde(deserialize_with = "number_or_null")]
     pub log_likelihood: f64,
     /// Standard error over the rows.
     pub se_test: f64,
     /// Standard error of `log Z`, over the independent estimates.
     pub se_log_z: f64,
-    /// `log` of the mean of the estimates of `Z`.
+    /// `log` of the mean of the estimates of `Z`; not a number where there is no `Z`.
+    #[serde(deserialize_with = "number_or_null")]
     pub log_z: f64,
     /// Mean of the `log Z-hat`, lower than `log_z` by Jensen's inequality.
     pub mean_log_z_hat: f64,
@@ -42,10 +44,32 @@ pub struct Likelihood {
     pub largest_weight: f64,
     /// Share of the model's mass, and of the rows, with a feature further than five standard deviations out.
     pub far_out: [f64; 2],
+    /// How the density falls far out, at its worst.
+    pub tail: Tail,
     /// Particles of an estimate.
     pub particles: usize,
     /// Number of estimates.
     pub estimates: usize,
+}
+
+impl Likelihood {
+    /// Without the figures that mean nothing where the density has no integral.
+    pub(crate) fn or_none(self) -> Self {
+        match self.tail.falls {
+            true => self,
+            false => Self { log_likelihood: f64::NAN, log_z: f64::NAN, ..self },
+        }
+    }
+}
+
+/// A log-likelihood, or a `log Z`, as it is shown: `no Z` where there is none.
+pub fn nats(value: f64) -> String {
+    if value.is_nan() { "no Z".into() } else { format!("{value:.4}") }
+}
+
+/// JSON has no number that is none, and `null` for it.
+fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 /// The likelihood of whole rows, in the units of the data.
@@ -85,6 +109,7 @@ pub fn evaluate(
         rows: scores.log_q.len(),
         largest_weight: estimates.iter().map(|e| e.largest_weight).fold(0.0, f64::max),
         far_out: [far_out, share_far_out(density, rows)],
+        tail: density.tail(rows)?,
         particles: if estimates.is_empty() { 0 } else { settings.particles },
         estimates: estimates.len(),
     })

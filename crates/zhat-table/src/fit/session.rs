@@ -61,8 +61,14 @@ struct Log {
 
 impl Session {
     /// Starts a run in a new directory.
-    pub fn start(config: FitConfig, data: Prepared, out: &Path, threads: usize) -> Result<Self> {
+    pub fn start(
+        mut config: FitConfig,
+        data: Prepared,
+        out: &Path,
+        threads: usize,
+    ) -> Result<Self> {
         config.validate()?;
+        config.clear_of(&data);
         let run = RunDirectory::create(out)?;
         write_atomically(&run.config(), config.to_toml().as_bytes())?;
         let session = Self::new(run, config, data, threads)?;

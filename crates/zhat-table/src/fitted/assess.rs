@@ -17,7 +17,7 @@ pub struct Assessment {
     pub likelihood: Likelihood,
     /// Mean log-density of the rows under the truth, where it is known.
     pub truth: Option<f64>,
-    /// `log Z` as it is estimated, and by other methods beside it; none where nothing is estimated.
+    /// `log Z` as it is estimated, and by other methods beside it; none where nothing is estimated, or there is no `Z`.
     pub opinions: Vec<Opinion>,
     /// Whether the likelihood can be trusted.
     pub verdict: Verdict,
@@ -49,9 +49,10 @@ pub(crate) fn assess_by(
     cross_check: Option<&Estimation>,
     streams: &Streams,
 ) -> Result<Assessment> {
-    let likelihood = evaluate(density, rows, settings, streams)?;
+    let likelihood = evaluate(density, rows, settings, streams)?.or_none();
     let mut opinions = Vec::new();
-    if !density.is_normalised() {
+    let has_integral = likelihood.tail.falls;
+    if has_integral && !density.is_normalised() {
         let effective = likelihood.smallest_effective_sample_size * likelihood.particles as f64;
         opinions.push(Opinion {
             method: "SMC".into(),
@@ -60,7 +61,7 @@ pub(crate) fn assess_by(
             effective_sample_size: Some(effective),
         });
     }
-    if let Some(settings) = cross_check {
+    if let Some(settings) = cross_check.filter(|_| has_integral) {
         opinions.extend(density.opinions(settings, streams)?);
     }
     let verdict = Verdict::new(&likelihood, &opinions, density.columns());

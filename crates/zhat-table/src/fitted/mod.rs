@@ -27,13 +27,16 @@ pub use score::{Scored, score, score_columns};
 pub use verdict::Verdict;
 
 use crate::data::{Flow, Missing, ReadOptions, Source, Table, read_batches};
-use crate::density::{ArDensity, Density};
+use crate::density::{ArDensity, Density, Tail};
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, log_z_of};
 use crate::run::{ModelCard, RunDirectory, load_model, read_json};
 
 /// Rows that are read, worked on and written together.
 const BATCH: usize = 1 << 14;
+
+/// Draws that are contexts for a look at the tails, where there are no rows.
+const CONTEXTS: usize = 64;
 
 /// The density of a run, ready for use, and what the run knows of it.
 #[derive(Debug)]
@@ -82,12 +85,23 @@ impl Fitted {
         if let Ok(report) = read_json::<FitReport>(&self.run.results())
             && report.best_step == self.card.step
         {
-            return Ok((report.test.log_z, report.test.se_log_z));
+            return self.there_is_z(&report.test.tail, report.test.log_z, report.test.se_log_z);
         }
         let config = self.config()?;
         let streams = Streams::new(config.seed).derive("test", 0);
+        let nothing = vec![f32::NAN; self.card.columns.len()];
+        let draws = self.density.draw(&nothing, CONTEXTS, &streams)?;
+        let draws = draws.sample(CONTEXTS, &mut streams.stream("contexts", 0, 0)).rows;
+        let tail = self.density.tail(&draws)?;
         let estimate = log_z_of(&self.density.estimates(&config.evaluation, &streams)?);
-        Ok((estimate.log_z, estimate.standard_error))
+        self.there_is_z(&tail, estimate.log_z, estimate.standard_error)
+    }
+
+    fn there_is_z(&self, tail: &Tail, log_z: f64, error: f64) -> Result<(f64, f64)> {
+        if tail.falls {
+            return Ok((log_z, error));
+        }
+        Err(TableError::NoZ { column: tail.column.clone(), figures: tail.figures() })
     }
 
     /// Reads data for the model batch by batch, in the units of the data, with missing cells as NaN.

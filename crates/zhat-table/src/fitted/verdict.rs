@@ -36,6 +36,20 @@ impl Verdict {
     /// Judges the first of the opinions on `log Z` by its own weights and by the others.
     pub(super) fn new(likelihood: &Likelihood, opinions: &[Opinion], columns: &[String]) -> Self {
         let mut reasons = Vec::new();
+        let tail = &likelihood.tail;
+        if !tail.falls {
+            let reason = format!(
+                "there is no Z, and so no likelihood: the density does not fall far out; column {}, given those before it, has {}",
+                tail.column,
+                tail.figures()
+            );
+            let advice = [
+                "fit with model.energy-form=tilted, which falls as its base does",
+                "or confine the energy: model.confine=8, further out than the data",
+            ];
+            let advice = advice.map(String::from).to_vec();
+            return Self { trusted: false, reasons: vec![reason], advice };
+        }
         if !likelihood.log_likelihood.is_finite() {
             reasons.push("the log-likelihood is not a finite number".into());
         }
@@ -69,7 +83,7 @@ impl Verdict {
         if model > 2.0 * rows + MORE_FAR_OUT {
             reasons.push(format!(
                 "{:.0} % of the model's mass, but {:.1} % of the rows, is further than five standard deviations out: the \
-                 energy may not grow there, and then there is no Z",
+                 energy hardly grows there",
                 100.0 * model,
                 100.0 * rows
             ));
@@ -133,6 +147,7 @@ impl Opinion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::density::Tail;
 
     fn likelihood() -> Likelihood {
         Likelihood {
@@ -151,6 +166,11 @@ mod tests {
             rows: 100,
             largest_weight: 0.001,
             far_out: [0.001, 0.0],
+            tail: Tail {
+                column: "b".into(),
+                log_p_tilde: vec![[6.0, -2.6], [10_000.0, -1e6]],
+                falls: true,
+            },
             particles: 1000,
             estimates: 20,
         }
@@ -193,6 +213,26 @@ mod tests {
             assert!(!verdict.trusted && !verdict.advice.is_empty());
             assert!(verdict.reasons.iter().any(|r| r.contains(word)), "{word}: {verdict:?}");
         }
+    }
+
+    #[test]
+    fn where_there_is_no_z_that_is_the_only_reason() {
+        let tail = Tail {
+            column: "b".into(),
+            log_p_tilde: vec![[-6.0, -2.6], [-10_000.0, -2.0]],
+            falls: false,
+        };
+        let none = Likelihood { tail, largest_weight: 0.4, ..likelihood() }.or_none();
+        assert!(none.log_likelihood.is_nan() && none.log_z.is_nan());
+        let Verdict { trusted, reasons, advice } = verdict(&none, &[]);
+        assert!(!trusted && reasons.len() == 1 && advice[0].contains("tilted"));
+        let figures = "column b, given those before it, has log p~ -2.6 at -6 and -2.0 at -10000";
+        assert!(reasons[0].contains(figures), "{reasons:?}");
+        // What is written as null is read as no number.
+        let written = serde_json::to_string(&none).unwrap();
+        assert!(written.contains("\"log_likelihood\":null"));
+        let read: Likelihood = serde_json::from_str(&written).unwrap();
+        assert!(read.log_likelihood.is_nan() && read.tail == none.tail);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use zhat_report::{Align, Table};
 
 use super::{Finished, sections};
 use crate::error::Result;
+use crate::fit::nats;
 
 pub(super) fn page(runs: &[Finished]) -> Result<Page> {
     let mut page = Page::new(title(runs)).lead(lead(runs)).with_contents();
@@ -43,8 +44,16 @@ fn title(runs: &[Finished]) -> String {
 /// Which is best, and by how much.
 fn lead(runs: &[Finished]) -> String {
     let mut order: Vec<&Finished> = runs.iter().collect();
-    order.sort_by(|a, b| b.result.test.log_likelihood.total_cmp(&a.result.test.log_likelihood));
+    // Those that have no likelihood come last.
+    let height = |run: &Finished| run.result.test.log_likelihood.max(f64::NEG_INFINITY);
+    order.sort_by(|a, b| height(b).total_cmp(&height(a)));
     let (first, second) = (&order[0].result.test, &order[1].result.test);
+    if second.log_likelihood.is_nan() {
+        let rest = if first.log_likelihood.is_nan() { "No run" } else { "One run alone" };
+        return format!(
+            "{rest} has a likelihood: where a density does not fall far out there is no Z."
+        );
+    }
     format!(
         "{} has the highest test log-likelihood: {:.4} nats a row, give or take {:.4} for the rows and {:.4} for log Z. {} \
          is next, {:.4} below.",
@@ -96,7 +105,7 @@ fn table(runs: &[Finished]) -> Table {
         table.row([
             name.clone(),
             result.criterion.clone(),
-            number(test.log_likelihood),
+            nats(test.log_likelihood),
             number(test.se_test),
             number(test.se_log_z),
             number(test.proposal_log_likelihood),

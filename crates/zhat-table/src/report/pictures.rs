@@ -42,7 +42,7 @@ pub(super) fn all(page: Page, run: &Finished) -> Result<Page> {
     };
     let test = data.in_units(&data.test);
     let page = pairs(page, columns, &test, &draws)?;
-    if features > 2 {
+    if features > 2 || !run.result.test.tail.falls {
         let panel =
             panel("Model", columns, histogram(&draws, features, window(&draws, features), GRID));
         let caption = format!("Density of the first two columns, from {DRAWS} draws of the model.");

@@ -7,12 +7,18 @@ use zhat_report::{Align, Setting, Table};
 
 use super::{Finished, pictures};
 use crate::error::Result;
-use crate::fit::{CurvePoint, FitConfig, FitReport, MetricsRecord};
+use crate::fit::{CurvePoint, FitConfig, FitReport, MetricsRecord, nats};
 use crate::fitted::Verdict;
 
 /// The run in a sentence.
 pub(super) fn lead(result: &FitReport) -> String {
     let test = &result.test;
+    if !test.tail.falls {
+        return format!(
+            "There is no likelihood: the density does not fall far out, and has no Z. The proposal alone has {:.4} nats a row.",
+            test.proposal_log_likelihood
+        );
+    }
     let proposal = match result.density {
         Answer::Model => format!("the proposal alone has {:.4}", test.proposal_log_likelihood),
         Answer::Proposal => "the density is the proposal".into(),
@@ -38,6 +44,7 @@ pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
         &format!("Loss of the batches, and log-likelihood of {kept_back}."),
     )?;
     let page = match result.test.estimates {
+        _ if !result.test.tail.falls => page,
         0 => page.text("The density is normalised as it is: log Z is 0, without an error."),
         _ => page.figure(
             &effective_sample_sizes(result),
@@ -74,7 +81,7 @@ fn likelihood_table(result: &FitReport) -> Table {
         (density, test.log_likelihood, test.se_test, number(test.se_log_z)),
         ("proposal", test.proposal_log_likelihood, test.proposal_se_test, "none".into()),
     ] {
-        table.row([name.into(), number(mean), number(over_rows), of_log_z]);
+        table.row([name.into(), nats(mean), number(over_rows), of_log_z]);
     }
     if let Some(truth) = result.truth {
         table.row(["truth".into(), number(truth), String::new(), String::new()]);

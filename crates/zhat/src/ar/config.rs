@@ -112,6 +112,10 @@ pub struct ArEbmConfig {
     /// The largest tilt `c`, in nats.
     #[serde(default = "tilt_bound")]
     pub tilt_bound: f64,
+    /// How far from zero a feature may be before a free energy is made to grow, so that `Z` exists: beyond this `log p~` gains
+    /// `-(|x_d| - confine)^2 / 2`. In the units of the features; 0 for nowhere, as in the paper. A tilt needs none.
+    #[serde(default)]
+    pub confine: f64,
     /// What is normalised.
     #[serde(default)]
     pub normalisation: Normalisation,
@@ -152,6 +156,7 @@ impl ArEbmConfig {
             conditioner: Conditioner::Stagewise,
             energy_form: EnergyForm::Free,
             tilt_bound: tilt_bound(),
+            confine: 0.0,
             normalisation: Normalisation::Global,
             head: HeadForm::Mixture,
             scales: ScaleForm::Softplus,
@@ -188,6 +193,10 @@ impl ArEbmConfig {
         at_least(1, "mixture_components", self.mixture_components)?;
         at_least(2, "spline_bins", self.spline_bins)?;
         positive("tilt_bound", self.tilt_bound)?;
+        if !(self.confine >= 0.0 && self.confine.is_finite()) {
+            let expected = "a number above zero, or 0 for no confinement";
+            return Err(Error::setting("confine", self.confine, expected));
+        }
         let energy = ("energy_dropout", self.energy_dropout.unwrap_or(0.0));
         for (name, share) in [("dropout", self.dropout), energy] {
             if !(0.0..=0.99).contains(&share) {
@@ -199,6 +208,12 @@ impl ArEbmConfig {
             at_least(self.features.saturating_sub(1), "proposal.width", self.proposal.width)?;
         }
         Ok(())
+    }
+
+    /// Where a factor is confined: beyond this, in the units of the features.
+    pub(super) fn confinement(&self) -> Option<f64> {
+        let is_free = self.energy_form == EnergyForm::Free;
+        (is_free && self.confine > 0.0).then_some(self.confine)
     }
 
     /// The model, with weights drawn from our own stream.
@@ -334,6 +349,8 @@ mod tests {
         let mut config = ArEbmConfig::new(3);
         config.dropout = 1.0;
         assert!(config.validate().unwrap_err().to_string().starts_with("dropout is 1"));
+        config = ArEbmConfig { confine: -1.0, ..ArEbmConfig::new(3) };
+        assert!(config.validate().unwrap_err().to_string().starts_with("confine is -1"));
         config = ArEbmConfig::new(0);
         assert!(config.validate().unwrap_err().to_string().starts_with("features is 0"));
     }

@@ -4,8 +4,9 @@
 //! unbiased all the same, but no realistic number of particles shows that mass, and neither does the spread of the estimates:
 //! the likelihood comes out too high with an error bar that is too small. So in evaluation a small share of each feature's
 //! draws is uniform on a range around the data, where it bounds the weights. In training some of the negatives may have such
-//! a feature too, which teaches the energy to leave no mass there. Beyond the range the proposal is alone: an energy
-//! need not grow out there, and an estimate that went out far enough might find no `Z` at all.
+//! a feature too, which teaches the energy to leave no mass there. Beyond the range the proposal is alone: a free energy
+//! is confined a little further out ([`ArEbmConfig::confine`](super::config::ArEbmConfig)), and one that is not has to grow by
+//! itself, which is looked at apart ([`super::ladder`]), as no draw goes out that far.
 
 use crate::rng::Stream;
 

@@ -298,6 +298,10 @@ impl Forward {
         if engine.config.energy_form == EnergyForm::Tilted {
             pass.log_p.iter_mut().zip(&pass.log_q).for_each(|(log_p, log_q)| *log_p += log_q);
         }
+        if let Some(from) = engine.config.confinement() {
+            let rows = pass.log_p.iter_mut().zip(&pass.x);
+            rows.for_each(|(log_p, &x)| *log_p += confining(from as f32, x));
+        }
     }
 
     /// What the energy's first layer makes of the context of every prefix.
@@ -358,6 +362,7 @@ impl Forward {
         let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
         let (mut nodes, mut x, mut prefixes) = (Vec::new(), Vec::new(), Vec::new());
         let number = pass.head_raw.rows();
+        let confinement = engine.config.confinement();
         let mut log_z = vec![0.0; number];
         let mut log_w: Vec<f32> = Vec::new();
         for prefix in 0..number {
@@ -366,10 +371,13 @@ impl Forward {
             nodes.clear();
             head.nodes(rule, &mut nodes);
             for &[at, weight] in &nodes {
-                let density = match engine.config.energy_form {
+                let mut density = match engine.config.energy_form {
                     EnergyForm::Free => head.log_density(at),
                     EnergyForm::Tilted => 0.0,
                 };
+                if let Some(from) = confinement {
+                    density -= confining(from as f32, at);
+                }
                 x.push(at);
                 prefixes.push(prefix);
                 log_w.push(weight.max(f32::MIN_POSITIVE).ln() - density);
@@ -499,6 +507,12 @@ pub(super) fn rows_of(distinct: &[usize], candidates: usize, rows: usize) -> Vec
     let mut number = vec![0; rows / candidates];
     distinct.iter().for_each(|row| number[row / candidates] += 1);
     number
+}
+
+/// What a free factor gains outside a range, so that it can be integrated; it has no parameters.
+fn confining(from: f32, x: f32) -> f32 {
+    let beyond = (x.abs() - from).max(0.0);
+    -0.5 * beyond * beyond
 }
 
 /// What the outputs of the energy network mean: `log p~` itself, or the tilt.

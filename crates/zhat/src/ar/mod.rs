@@ -12,6 +12,7 @@ mod engine;
 mod evaluate;
 mod forward;
 mod head;
+mod ladder;
 mod masked;
 mod mixture;
 mod model;
@@ -35,6 +36,7 @@ pub use config::{
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
 pub use device::DeviceStep;
 pub use evaluate::{Evaluator, RowScores};
+pub use ladder::{Ladder, Tail};
 pub use model::ArEbm;
 pub use network::{ResidualBlock, ResidualNet};
 pub use smc::SmcEstimate;

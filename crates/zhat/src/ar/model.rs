@@ -179,10 +179,15 @@ impl ArEbm {
         log_q: Tensor<2>,
         masks: Option<&mut Masks>,
     ) -> Tensor<2> {
-        let input = Tensor::cat(vec![x, context], 1);
+        let input = Tensor::cat(vec![x.clone(), context], 1);
         let output = self.energy.forward(input, self.shape.energy.activation, masks);
         match self.shape.energy_form {
-            EnergyForm::Free => -softplus(output, 1.0),
+            EnergyForm::Free => match self.shape.confinement() {
+                None => -softplus(output, 1.0),
+                Some(from) => {
+                    -softplus(output, 1.0) - (x.abs() - from).clamp_min(0.0).square() * 0.5
+                }
+            },
             EnergyForm::Tilted => {
                 let bound = self.shape.tilt_bound;
                 log_q.detach() + (output / bound).tanh() * bound

@@ -178,6 +178,15 @@ fn wide_negatives_give_the_gradient_of_plain_autodiff_with_the_same_negatives() 
     }
 }
 
+/// The term has no parameters, but the weights of candidates beyond it are others.
+#[test]
+fn a_confined_energy_gives_the_gradient_of_plain_autodiff() {
+    let free = config(3, [24, 16], 0.0, Activation::Relu);
+    for criterion in CRITERIA {
+        compare(&ArEbmConfig { confine: 0.7, ..free.clone() }, &settings(criterion), 7);
+    }
+}
+
 #[test]
 fn sharing_masks_matters_with_dropout_alone() {
     for dropout in [0.0, 0.3] {

@@ -1,6 +1,7 @@
-//! The autoregressive EBM: its gradients against plain autodiff, its estimates against quadrature, its training.
+//! The autoregressive EBM: its gradients against plain autodiff, its estimates against quadrature, its tails, its training.
 
 mod evaluation;
 mod gradient;
 mod small_model;
+mod tails;
 mod training;

@@ -17,6 +17,22 @@ impl ModuleMapper for Randomise {
     }
 }
 
+/// Small networks for two features.
+pub fn config() -> ArEbmConfig {
+    let mut config = ArEbmConfig::new(2);
+    config.proposal = NetworkSize { blocks: 1, width: 16, activation: Activation::Tanh };
+    config.energy = NetworkSize { blocks: 1, width: 16, activation: Activation::Relu };
+    (config.context, config.mixture_components) = (8, 3);
+    config
+}
+
+/// A model with random parameters.
+pub fn random(config: &ArEbmConfig) -> (ArEbm, Streams) {
+    let streams = Streams::new(27);
+    let model = config.init(&Device::flex(), &mut streams.stream("init", 0, 0)).unwrap();
+    (model.map(&mut Randomise(streams.stream("randomise", 0, 0))).masked(), streams)
+}
+
 /// A random model. Its energy network's last layer is made positive, so that the energy grows to both sides, and the
 /// mixtures are made wide enough to cover it.
 pub fn model() -> (ArEbm, Streams) {
@@ -25,13 +41,7 @@ pub fn model() -> (ArEbm, Streams) {
 
 /// The same with this added to the raw scales of the mixtures.
 pub fn model_with_spread(spread: f32) -> (ArEbm, Streams) {
-    let mut config = ArEbmConfig::new(2);
-    config.proposal = NetworkSize { blocks: 1, width: 16, activation: Activation::Tanh };
-    config.energy = NetworkSize { blocks: 1, width: 16, activation: Activation::Relu };
-    (config.context, config.mixture_components) = (8, 3);
-    let streams = Streams::new(27);
-    let model = config.init(&Device::flex(), &mut streams.stream("init", 0, 0)).unwrap();
-    let mut model = model.map(&mut Randomise(streams.stream("randomise", 0, 0)));
+    let (mut model, streams) = random(&config());
     model.energy.last.weight = model.energy.last.weight.map(|weight| weight.abs() * 2.0);
     model.energy.last.bias = model.energy.last.bias.map(|bias| bias.map(|bias| bias - 2.0));
     let wider: Vec<f32> =

@@ -199,8 +199,11 @@ impl Bench<'_> {
         let (particles, estimates) = (self.settings.particles, self.settings.estimates);
         // What training ended with, what an earlier evaluation found, or a new one.
         let path = fitted.run().root().join("likelihood.json");
-        let fits =
-            |known: &Likelihood| (known.particles, known.estimates) == (particles, estimates);
+        // A fit whose model has no Z gives no figure; the table has one all the same, and says so.
+        let fits = |known: &Likelihood| {
+            (known.particles, known.estimates) == (particles, estimates)
+                && known.log_likelihood.is_finite()
+        };
         let results: Option<Results> = read_json(&fitted.run().results())?;
         cell.best_step = results.as_ref().map(|results| results.best_step).or(cell.best_step);
         let ended_with = results.map(|results| results.test).filter(fits);

@@ -99,6 +99,10 @@ fn compared(low: &Cell, high: &Cell) -> (String, String, Decision) {
         above.log_likelihood, below.log_likelihood
     );
     let mut decision = Decision::above(0.0, (gap - ERRORS * error, gap + ERRORS * error));
+    if !(above.tail.falls && below.tail.falls) {
+        measured += " A model that does not fall far out has no Z.";
+        decision = Decision::NotToldApart;
+    }
     if few_count(above) || few_count(below) {
         measured += " Too few particles count for log Z to be known to its error.";
         decision = Decision::NotToldApart;
@@ -167,6 +171,7 @@ pub(super) fn title(set: Benchmark) -> String {
 #[cfg(test)]
 mod tests {
     use zhat::rng::Streams;
+    use zhat_table::density::Tail;
     use zhat_table::fit::StepSeconds;
 
     use super::super::Distances;
@@ -193,6 +198,7 @@ mod tests {
             rows: 100,
             largest_weight: 0.01,
             far_out: [0.0, 0.0],
+            tail: Tail { column: "a".into(), log_p_tilde: Vec::new(), falls: true },
             particles: 1000,
             estimates: 10,
         });

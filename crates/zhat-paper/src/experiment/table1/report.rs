@@ -191,6 +191,16 @@ impl Table1 {
                     found.particles
                 ));
             }
+            if let Some(found) = cell.likelihood.as_ref().filter(|found| !found.tail.falls) {
+                notices.push(format!(
+                    "{} by {}: the model does not fall far out (column {} has {}), so there is no Z. The figure is what an \
+                     estimate finds that does not go out there, as the paper's is.",
+                    title(cell.dataset),
+                    label(cell.criterion),
+                    found.tail.column,
+                    found.tail.figures()
+                ));
+            }
         }
         notices
     }
