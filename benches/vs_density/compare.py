@@ -102,13 +102,13 @@ class Cache:
 
     def __init__(self, path):
         self.path, self.results = path, {}
-        if path.exists():
-            for line in path.read_text().splitlines():
-                try:
-                    record = json.loads(line)
-                except json.JSONDecodeError:
-                    continue  # the line that an interruption cut off
-                self.results[self.key(record["job"])] = record["result"]
+        text = path.read_text() if path.exists() else ""
+        # A last line without an end was cut off by an interruption.
+        whole = text[:text.rfind("\n") + 1]
+        if whole != text:
+            path.write_text(whole)
+        for record in map(json.loads, whole.splitlines()):
+            self.results[self.key(record["job"])] = record["result"]
 
     @staticmethod
     def key(job):
