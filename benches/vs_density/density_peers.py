@@ -135,7 +135,7 @@ def refit(fit, candidate, train, validation, test):
 
 def gmm(train, validation, test, seconds, seed):
     """scikit-learn's mixture: the best of full and diagonal covariances, two regularisations, 1 to 320 components. On more than 3,000
-    rows full covariances only, as they win there."""
+    rows full covariances with the smaller regularisation only, to leave the time to more components."""
     from sklearn.mixture import GaussianMixture
     train, validation, test = (rows.astype(np.float64) for rows in (train, validation, test))
     kinds = [("full", 1e-4)] + ([("full", 1e-2), ("diag", 1e-4)] if len(train) <= 3000 else [])
@@ -152,7 +152,7 @@ def gmm(train, validation, test, seconds, seed):
 
 
 def kde(train, validation, test, seconds, seed):
-    """scikit-learn's Gaussian kernels: the best of thirteen bandwidths, those that win most often first. Large tables are cut to what
+    """scikit-learn's Gaussian kernels: the best of thirteen bandwidths, from the middle outwards. Large tables are cut to what
     can be summed in the time."""
     from sklearn.neighbors import KernelDensity
     train, test = train[:50000], test[:20000]
