@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""zhat and what a user would take instead, on the same splits for the same processor seconds; prints one table.
+
+A row is a data set with a budget, a column a model. A cell is the mean test log-likelihood over the seeds of the split, in
+nats per row of standardised data, its standard error over the seeds, in brackets the standard error over the test rows (mean
+over the seeds), and the processor seconds that the whole process really used. Every model has one thread and the same rows.
+`--step` times a training step of the new default against the PyTorch prototype's instead.
+"""
+import argparse, concurrent.futures, hashlib, json, os, pathlib, shutil, statistics, subprocess, sys
+
+import density_peers
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PEERS = ["gmm", "kde", "nsf"]
+# Features, batch and the preset of zhat with that many features.
+STEP_SHAPES = [(6, 256, "power"), (21, 256, "hepmass"), (43, 128, "miniboone")]
+
+
+def target_directory():
+    metadata = subprocess.run(["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=ROOT,
+                              capture_output=True, check=True, text=True).stdout
+    return pathlib.Path(json.loads(metadata)["target_directory"])
+
+
+PROGRAM = target_directory() / "release" / "zhat"
+
+
+def run(command):
+    """The JSON document that a command prints, and the processor seconds of its whole process."""
+    environment = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+    child = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env=environment)
+    with concurrent.futures.ThreadPoolExecutor(1) as reader:
+        errors = reader.submit(child.stderr.read)
+        text = child.stdout.read()
+        errors = errors.result()
+    # wait4 gives the usage of this child alone, also when several run at the same time.
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}\n{errors.strip()[-2000:]}")
+    return json.loads(text), usage.ru_utime + usage.ru_stime
+
+
+def short_hash(*contents):
+    digest = hashlib.sha256()
+    for content in contents:
+        digest.update(content)
+    return digest.hexdigest()[:12]
+
+
+def version(model):
+    """What a stored result depends on besides data, seed and seconds. zhat: the last commit that changed its source, with a hash
+    of what is not committed. A competitor: its script."""
+    if model != "zhat":
+        return short_hash((HERE / "density_peers.py").read_bytes())
+    source = ["--", "crates", "Cargo.toml", "Cargo.lock"]
+
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=True).stdout
+
+    commit = git("log", "-1", "--format=%h", *source).decode().strip()
+    changes = git("diff", "HEAD", *source)
+    return f"{commit}+{short_hash(changes)}" if changes else commit
+
+
+def zhat_fit(directory, rows, seconds, seed, out):
+    """How `zhat fit` is called and what is read from its answer. The rows are in the order training, validation, test, and zhat cuts
+    the last ones off, by shares that are rounded to rows: its parts are exactly the split's."""
+    share = {part: rows[part] / rows["all"] for part in ("validation", "test")}
+    shutil.rmtree(out, ignore_errors=True)
+    answer, used = run([PROGRAM, "fit", directory / "all.npy", "--set", "data.split.order=last",
+                        "--set", f"data.split.validation={share['validation']!r}", "--set", f"data.split.test={share['test']!r}",
+                        "--seed", seed, "--threads", 1, "--processor-time", f"{seconds:g}s", "--out", out, "--json", "--quiet"])
+    parts = [rows["train"], rows["validation"], rows["test"]]
+    if answer["rows"] != parts:
+        raise RuntimeError(f"zhat's parts have {answer['rows']} rows, the split's {parts}")
+    test = answer["test"]
+    trusted = not test["collapsed"]
+    return dict(test=test["log_likelihood"], se=test["se_test"], base=test["proposal_log_likelihood"],
+                base_se=test["proposal_se_test"], trusted=trusted, used=used)
+
+
+def zhat_step(preset, batch):
+    """How `zhat bench` is called for the masked, tilted, locally normalised step with the prototype's shapes: mixture head with 10
+    components, conditioner of 2 blocks of 256, context 32, energy of 2 blocks of 64, 10 negatives."""
+    settings = ["model.conditioner=masked", "model.tilt=tilted", "model.normalisation=local", "model.head=mixture"]
+    return [PROGRAM, "bench", "--preset", preset, "--batch", batch, "--negatives", 10, "--threads", 1, "--steps", 15, "--json",
+            *[word for setting in settings for word in ("--set", setting)]]
+
+
+def fit(model, directory, rows, seconds, seed, out):
+    if model == "zhat":
+        return zhat_fit(directory, rows, seconds, seed, out)
+    answer, used = run([sys.executable, HERE / "density_peers.py", model, directory, f"{seconds:g}", seed])
+    return dict(answer, used=used)
+
+
+class Cache:
+    """Results as JSON lines, so that an interrupted run goes on where it was."""
+
+    def __init__(self, path):
+        self.path, self.results = path, {}
+        text = path.read_text() if path.exists() else ""
+        # A last line without an end was cut off by an interruption.
+        whole = text[:text.rfind("\n") + 1]
+        if whole != text:
+            path.write_text(whole)
+        for record in map(json.loads, whole.splitlines()):
+            self.results[self.key(record["job"])] = record["result"]
+
+    @staticmethod
+    def key(job):
+        return json.dumps(job, sort_keys=True)
+
+    def get(self, job):
+        return self.results.get(self.key(job))
+
+    def put(self, job, result):
+        self.results[self.key(job)] = result
+        with self.path.open("a") as file:
+            file.write(json.dumps(dict(job=job, result=result)) + "\n")
+
+
+def mean_and_error(values):
+    """The error of a single value is unknown."""
+    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
+    return statistics.fmean(values), error
+
+
+def shown(values):
+    mean, error = mean_and_error(values)
+    return f"{mean:.3f}" + ("" if error is None else f" ± {error:.3f}")
+
+
+def cell(results, value="test", error="se", with_seconds=True):
+    if not results or None in results:
+        return "failed" if results else "-"
+    text = f"{shown([r[value] for r in results])} ({statistics.fmean(r[error] for r in results):.3f})"
+    if with_seconds:
+        text += f" {statistics.fmean(r['used'] for r in results):.0f} s"
+    distrusted = sum(not r.get("trusted", True) for r in results)
+    return text + (f", {distrusted} not trusted" if distrusted else "")
+
+
+def difference(found):
+    """zhat minus the best of the competitors, seed by seed: the splits' own differences cancel."""
+    complete = {m: r for m, r in found.items() if r and None not in r}
+    peers = [m for m in PEERS if m in complete]
+    if "zhat" not in complete or not peers:
+        return "-"
+    best = max(peers, key=lambda m: statistics.fmean(r["test"] for r in complete[m]))
+    gaps = [ours["test"] - theirs["test"] for ours, theirs in zip(complete["zhat"], complete[best])]
+    return f"{shown(gaps)} ({best})"
+
+
+def print_table(header, rows):
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    for row in [header, ["-" * width for width in widths], *rows]:
+        print("| " + " | ".join(text.ljust(width) for text, width in zip(row, widths)) + " |")
+
+
+def densities(a):
+    a.cache.mkdir(parents=True, exist_ok=True)
+    cache, sources = Cache(a.cache / "results.jsonl"), {name: name for name in a.sets}
+    for given in a.data:
+        name, _, path = given.partition("=")
+        if not path or not pathlib.Path(path).is_file():
+            sys.exit(f"--data {given}: write it as NAME=FILE, with a CSV or NPY file that exists")
+        sources[name] = path
+    versions = {model: version(model) for model in a.only}
+    jobs = []
+    for name, source in sources.items():
+        for seed in range(a.seeds):
+            directory = a.cache / "splits" / f"{name}-{seed}"
+            rows = density_peers.split(source, str(directory), seed)
+            data = f"{name} {short_hash((directory / 'all.npy').read_bytes())}"
+            budgets = [a.small_seconds] if rows["all"] < density_peers.SMALL else a.seconds
+            for seconds in budgets:
+                for model in a.only:
+                    job = dict(model=model, version=versions[model], data=data, seed=seed, seconds=seconds)
+                    out = a.cache / "runs" / f"{name}-{seed}-{seconds:g}-{versions[model]}"
+                    jobs.append(((name, rows["all"], seconds), job, (model, directory, rows, seconds, seed, out)))
+    missing = [entry for entry in jobs if cache.get(entry[1]) is None]
+    print(f"{len(jobs)} fits, {len(jobs) - len(missing)} of them stored in {cache.path}", file=sys.stderr)
+    with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
+        running = {pool.submit(fit, *arguments): job for _, job, arguments in missing}
+        try:
+            for number, done in enumerate(concurrent.futures.as_completed(running), 1):
+                job = running[done]
+                what = f"[{number}/{len(missing)}] {job['model']}, {job['data']}, seed {job['seed']}, {job['seconds']:g} s:"
+                try:
+                    result = done.result()
+                except (RuntimeError, json.JSONDecodeError) as error:
+                    print(f"{what} failed\n{error}", file=sys.stderr, flush=True)
+                    continue
+                cache.put(job, result)
+                print(f"{what} {result['test']:.3f} after {result['used']:.0f} s", file=sys.stderr, flush=True)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
+    lines = {}
+    for line, job, _ in jobs:
+        lines.setdefault(line, {}).setdefault(job["model"], []).append(cache.get(job))
+    table, again = [], []
+    for (name, rows, seconds), found in lines.items():
+        base = cell(found.get("zhat"), "base", "base_se", False)
+        columns = [cell(found.get("zhat")), base, *[cell(found.get(model)) for model in PEERS], difference(found)]
+        table.append([f"{name}, {rows} rows", f"{seconds:g} s", *columns])
+        for model in PEERS:
+            values = [r["refit"] for r in found.get(model, []) if r and "refit" in r]
+            if values:
+                again.append(f"  {name}: {model} {shown(values)}")
+    print_table(["data", "budget", "zhat", "its base", *PEERS, "zhat - best other"], table)
+    if again:
+        print("\nThe same choice fitted again to training and validation rows:", *again, sep="\n")
+    return all(cache.get(job) is not None for _, job, _ in jobs)
+
+
+def steps(a):
+    rows = []
+    for features, batch, preset in STEP_SHAPES:
+        ours, theirs = [], []
+        for _ in range(a.rounds):
+            found = run(zhat_step(preset, batch))[0]
+            if (found["features"], found["batch"]) != (features, batch):
+                sys.exit(f"zhat bench measured {found['features']} features and a batch of {found['batch']}, not {features} and {batch}")
+            ours.append(found["median_seconds"])
+            prototype = [sys.executable, HERE / "torch_local_tilted.py", "--steps-per-second", features, "--batch", batch]
+            theirs.append(run(prototype)[0]["median_seconds"])
+        ratios = [t / o for o, t in zip(ours, theirs)]
+        rows.append([f"D={features} B={batch}", f"{statistics.median(ours):.4f}", f"{statistics.median(theirs):.4f}",
+                     f"{statistics.median(ratios):.2f}x ({min(ratios):.2f}-{max(ratios):.2f})"])
+    print_table(["shapes", "zhat s", "torch s", "ratio"], rows)
+    return True
+
+
+def main():
+    def words(text):
+        return [word for word in text.split(",") if word]
+
+    def numbers(text):
+        return [float(word) for word in words(text)]
+
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--seeds", type=int, default=3, help="splits of every data set (default 3)")
+    p.add_argument("--seconds", type=numbers, default=[150.0, 600.0], help="budgets in processor seconds (default 150,600)")
+    p.add_argument("--small-seconds", type=float, default=60.0, help="budget of tables below 1,000 rows (default 60)")
+    p.add_argument("--sets", type=words, default=list(density_peers.BUILT_IN), help="scikit-learn's sets (default all four; '' for none)")
+    p.add_argument("--data", action="append", default=[], metavar="NAME=FILE", help="one more table, CSV or NPY; may be repeated")
+    p.add_argument("--only", type=words, default=["zhat", *PEERS], help="models to run (default zhat,gmm,kde,nsf)")
+    p.add_argument("--jobs", type=int, default=1, help="fits at the same time, each with one thread (default 1)")
+    p.add_argument("--cache", type=pathlib.Path, default=ROOT / "out" / "vs_density", help="where splits, runs and results are kept")
+    p.add_argument("--step", action="store_true", help="time the training step against the PyTorch prototype's instead")
+    p.add_argument("--rounds", type=int, default=3, help="rounds of --step (default 3)")
+    a = p.parse_args()
+    for option, given, known in [("--sets", a.sets, density_peers.BUILT_IN), ("--only", a.only, ["zhat", *PEERS])]:
+        if unknown := [word for word in given if word not in known]:
+            p.error(f"{option}: {unknown[0]} is none of {', '.join(known)}")
+    if (a.step or "zhat" in a.only) and not PROGRAM.is_file():
+        sys.exit(f"{PROGRAM} is not there: cargo build --release --workspace, or start this by run.sh")
+    try:
+        complete = (steps if a.step else densities)(a)
+    except RuntimeError as error:
+        sys.exit(str(error))
+    sys.exit(0 if complete else 1)
+
+
+if __name__ == "__main__":
+    main()
