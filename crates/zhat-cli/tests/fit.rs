@@ -16,7 +16,7 @@ fn directory(test: &str) -> PathBuf {
 /// A fit of a second or two: small networks, few rows, a checkpoint every few steps.
 fn fit(out: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zhat"));
-    command.args(["fit", "builtin:banana", "--quiet", "--out"]).arg(out);
+    command.args(["fit", "builtin:banana", "--preset", "small", "--quiet", "--out"]).arg(out);
     for setting in [
         "data.read.max-rows=2000",
         "training.num-steps=120",
@@ -383,7 +383,7 @@ fn few_rows_are_cross_validated_and_a_run_that_is_killed_then_goes_on_to_the_sam
     let (text, found) = (String::from_utf8_lossy(&output.stdout).into_owned(), results(&whole));
     let curve = found["cross_validation"]["curve"].as_array().expect("a curve");
     let steps: Vec<u64> = curve.iter().map(|point| point["step"].as_u64().unwrap()).collect();
-    assert_eq!(steps, [5, 10, 20, 40, 80, 120], "early, at validations and at the end");
+    assert_eq!(steps, [0, 5, 10, 20, 40, 80, 120], "early, at validations and at the end");
     let at_end = curve.last().expect("a point");
     assert!(at_end["standard_error"].as_f64().expect("an error") > 0.0, "{curve:?}");
     assert_eq!((&found["rows"][0], &found["rows"][1]), (&160.into(), &20.into()));
@@ -456,4 +456,47 @@ fn where_the_model_is_no_better_than_its_proposal_the_proposal_is_the_answer() {
     let never = [&more[..], &["--set", "validation.base=never"]].concat();
     assert_done(&fit(&kept, &never).output().expect("it runs"));
     assert_eq!(results(&kept)["density"], "model");
+}
+
+/// Without a preset: every factor is normalised, so there is no `log Z` to estimate, and draws are independent rows.
+#[test]
+fn the_default_follows_the_size_of_the_table_and_draws_distinct_rows() {
+    let root = directory("default");
+    let zhat = |arguments: &[&str]| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_zhat")).args(arguments).current_dir(&root).output();
+        let output = output.expect("it runs");
+        assert_done(&output);
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let many = ["fit", "builtin:mixture-16", "--steps", "30", "--quiet", "--out", "many"];
+    zhat(&[&many[..], &["--set", "validation.base=never"]].concat());
+    let few = ["fit", "builtin:banana", "--set", "data.read.max-rows=300", "--steps", "20"];
+    zhat(&[&few[..], &["--quiet", "--out", "few"]].concat());
+    for (run, beside) in [("many", false), ("few", true)] {
+        let config = zhat_table::fit::FitConfig::read_run(&root.join(run)).expect("settings");
+        assert_eq!(config.model.gaussian_mixture, beside);
+        let found = results(&root.join(run));
+        let card = fs::read_to_string(root.join(run).join("model.json")).expect("a card");
+        assert_eq!(card.contains("\"log-weights\""), beside);
+        assert_eq!(
+            (&found["test"]["log_z"], &found["test"]["particles"]),
+            (&0.0.into(), &0.into())
+        );
+        let draws = zhat(&["sample", run, "-n", "500", "--quiet"]);
+        let distinct: std::collections::HashSet<&str> = draws.lines().skip(1).collect();
+        assert_eq!(distinct.len(), 500);
+        // Scores of the draws are those of a density: finite, and found again by `score`.
+        fs::write(root.join("draws.csv"), &draws).expect("written");
+        let scores = zhat(&["score", run, "draws.csv", "--quiet"]);
+        assert_eq!(scores.lines().count(), 501);
+        assert!(scores.lines().skip(1).all(|line| !line.contains("inf") && !line.contains("NaN")));
+    }
+    let refused = Command::new(env!("CARGO_BIN_EXE_zhat"))
+        .args(["fit", "builtin:banana", "--set", "step.criterion=smc-rnce", "--out", "never"])
+        .current_dir(&root)
+        .output()
+        .expect("it runs");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("normalisation"));
 }

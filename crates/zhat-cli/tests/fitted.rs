@@ -41,7 +41,8 @@ fn zhat(arguments: &[&str]) -> Output {
 
 fn with_settings<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let settings = SETTINGS.iter().flat_map(|setting| ["--set", *setting]);
-    arguments.iter().copied().chain(settings).chain(["--quiet"]).collect()
+    let small = ["--preset", "small", "--quiet"];
+    arguments.iter().copied().chain(settings).chain(small).collect()
 }
 
 /// A model of the banana, fitted once for all tests.

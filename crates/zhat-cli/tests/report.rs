@@ -15,7 +15,7 @@ fn directory(test: &str) -> PathBuf {
 /// A fit of a second: small networks, few rows.
 fn fit(out: &Path, source: &str, more: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zhat"));
-    command.args(["fit", source, "--quiet", "--out"]).arg(out);
+    command.args(["fit", source, "--preset", "small", "--quiet", "--out"]).arg(out);
     for setting in [
         "data.read.max-rows=1200",
         "training.num-steps=40",

@@ -2,13 +2,21 @@
 
 use std::path::Path;
 
+use zhat::gaussian_mixture::{Selection, select_by_cross_validation};
 use zhat::rng::Streams;
+use zhat::train::Difference;
+use zhat::watch::Watch;
 
 use crate::data::benchmark::PreparedSet;
-use crate::data::{Source, Standardiser};
+use crate::data::{Marginals, Source, Standardiser, Table};
 use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig};
 use crate::fitted::mean_log_density;
+
+/// With fewer rows for training and validation together, normal scores have to show that they are better.
+const FEW_ROWS: usize = 1_000;
+/// Folds that they show it on.
+const FOLDS: usize = 5;
 
 /// The data of a fit as features: standardised and, if so wanted, mapped to normal scores; row after row.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,9 +74,10 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
     let test_rows = if is_drawn { Vec::new() } else { rows.test };
     let truth_of_test =
         loaded.truth.map(|truth| mean_log_density(&*truth, test.values(), columns.len()));
-    let standardiser = match data.standardise {
-        true => Standardiser::fit(&train)?.with_marginals(&train, data.marginals),
-        false => Standardiser::identity(columns.len()),
+    let standardiser = match (data.standardise, data.marginals) {
+        (false, _) => Standardiser::identity(columns.len()),
+        (true, Marginals::Auto) => better_marginals(&train, &validation, &streams)?,
+        (true, marginals) => Standardiser::fit(&train)?.with_marginals(&train, marginals),
     };
     let standardised = |table: crate::data::Table| {
         let mut values = table.into_values();
@@ -88,6 +97,29 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
         notes,
         standardiser,
     })
+}
+
+/// Normal scores or standard units. A map bends what is straight between columns: with few rows that may cost more than it gains
+/// (of four tables of 150 to 570 rows Gaussian mixtures lost 0.1 to 1.2 nats by it on three, and won 8.6 on one), so they are asked.
+fn better_marginals(train: &Table, validation: &Table, streams: &Streams) -> Result<Standardiser> {
+    let plain = Standardiser::fit(train)?;
+    let mapped = plain.clone().with_marginals(train, Marginals::Gaussian);
+    let rows = train.rows() + validation.rows();
+    if rows >= FEW_ROWS || rows < 2 * FOLDS || mapped.maps.is_empty() {
+        return Ok(mapped);
+    }
+    let values = [train.values(), validation.values()].concat();
+    let streams = streams.derive("marginals", 0);
+    let left_out = |standardiser: &Standardiser| -> Result<Vec<f64>> {
+        let (features, selection) = (standardiser.features(&values), Selection::default());
+        let (columns, watch) = (train.dimension(), Watch::default());
+        let stack =
+            select_by_cross_validation(&features, columns, FOLDS, &selection, &streams, &watch)?;
+        let derivatives = standardiser.log_derivatives(&values);
+        Ok(stack.held_out.iter().zip(derivatives).map(|(log_q, slope)| log_q + slope).collect())
+    };
+    let gain = Difference::new(&left_out(&mapped)?, &left_out(&plain)?);
+    Ok(if gain.mean > gain.standard_error { mapped } else { plain })
 }
 
 /// A directory of `zhat data prepare`, which is split and standardised already: likelihoods are in standardised units, as

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use zhat_paper::presets::Preset;
+use zhat_table::TableError;
 use zhat_table::data::{Dequantise, Missing};
 use zhat_table::fit::FitConfig;
-use zhat_table::{Prepared, TableError};
 
 use super::table_options::FileOptions;
 
@@ -60,13 +60,12 @@ impl ConfigOptions {
     /// The same for a table of some size, which decides where there is no preset.
     pub fn configuration_for(
         &self,
-        data: &Prepared,
+        [rows, columns]: [usize; 2],
         num_steps: Option<u64>,
     ) -> anyhow::Result<FitConfig> {
         if self.preset.is_some() {
             return self.configuration();
         }
-        let (rows, columns) = (data.rows[0] + data.rows[1], data.columns.len());
         let steps = num_steps.or(self.steps);
         let config = FitConfig::for_table(DEFAULT_DATA, rows, columns, steps);
         self.on_top_of(match &self.config {

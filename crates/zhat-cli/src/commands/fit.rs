@@ -53,7 +53,8 @@ pub struct Arguments {
 impl Arguments {
     /// The configuration of a new run.
     fn for_table(&self, data: &Prepared, num_steps: Option<u64>) -> anyhow::Result<FitConfig> {
-        let mut config = self.config.configuration_for(data, num_steps)?;
+        let size = [data.rows[0] + data.rows[1], data.columns.len()];
+        let mut config = self.config.configuration_for(size, num_steps)?;
         let of_sequences = [Method::SmcRnce, Method::SmcRnceTrajectory];
         if self.criterion.is_some_and(|criterion| of_sequences.contains(&criterion)) {
             config.model.normalisation = Normalisation::Global;
@@ -85,7 +86,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (out, threads) = (&arguments.out, arguments.threads);
     let data = match &stored {
         Some(stored) => prepare(&arguments.config.resumed(stored.clone())?)?,
-        None => prepare(&arguments.config.configuration()?)?,
+        // How the data are read does not depend on how many they are.
+        None => prepare(&arguments.config.configuration_for([1, 1], None)?)?,
     };
     let mut config = match &stored {
         Some(stored) => {

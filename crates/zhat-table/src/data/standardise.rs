@@ -16,9 +16,11 @@ pub enum Marginals {
     Standard,
     /// Normal scores, by a smooth map of the standard units; standard units where the rows are too few for one.
     Gaussian,
+    /// Normal scores; below 1,000 rows only where Gaussian mixtures of them are better on rows that are left out.
+    Auto,
 }
 
-named!(Marginals, "marginals", { Standard: "standard", Gaussian: "gaussian" });
+named!(Marginals, "marginals", { Standard: "standard", Gaussian: "gaussian", Auto: "auto" });
 
 /// From the units of the data to the features of a model: mean and standard deviation of every column, as found in the
 /// training part, and the map of its standard units to normal scores if it has one.
@@ -61,7 +63,7 @@ impl Standardiser {
         };
         let mut maps: Vec<_> = match marginals {
             Marginals::Standard => Vec::new(),
-            Marginals::Gaussian => (0..table.dimension()).map(map).collect(),
+            Marginals::Gaussian | Marginals::Auto => (0..table.dimension()).map(map).collect(),
         };
         if maps.iter().all(Option::is_none) {
             maps.clear();

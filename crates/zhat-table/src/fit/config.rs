@@ -193,6 +193,7 @@ impl FitConfig {
             context: 32,
             ..ArEbmConfig::new(0)
         };
+        config.data.marginals = Marginals::Auto;
         config.step = ArStepConfig { num_negatives: 10, ..ArStepConfig::new(Method::Rnce) };
         config.training.batch_size = batch_size;
         config.training.learning_rate = if few { 1e-3 } else { 3e-3 };

@@ -15,6 +15,8 @@ use crate::density::{Density, Estimation};
 use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
 
+/// The share of what is left that is planned for; the rest is for the page, and for a machine that slows down.
+const FORESEEN: f64 = 0.92;
 /// Validations of a run that has the time for them.
 const VALIDATIONS: f64 = 40.0;
 /// And of one that has not.
@@ -51,7 +53,7 @@ impl Limit {
         let folds =
             if config.is_cross_validated(data) { config.validation.folds as f64 } else { 0.0 };
         let share = config.step.warm_up as f64 / config.training.num_steps as f64;
-        let steps = steps(&costs, self.left(), seconds, folds, share);
+        let steps = steps(&costs, FORESEEN * self.left(), seconds, folds, share);
         config.scale_to(steps.all);
         config.training.validation_every = steps.validation_every;
         config.training.checkpoint_every = steps.validation_every;

@@ -122,7 +122,7 @@ pub struct Tried {
 pub struct Selected {
     /// The stack, which is a mixture.
     pub mixture: GaussianMixture,
-    /// Log-densities of the held-out rows under the stack, in the order of the folds.
+    /// Log-densities of the held-out rows under the stack, in their order.
     pub held_out: Vec<f64>,
     /// Everything that was tried, in that order.
     pub tried: Vec<Tried>,
@@ -207,7 +207,10 @@ pub fn select_by_cross_validation(
         })
         .collect();
     let candidates = candidates(&splits, features, selection, streams, watch)?;
-    let (tried, held_out) = stack(&candidates, selection);
+    let (tried, by_fold) = stack(&candidates, selection);
+    let places = (0..folds).flat_map(|fold| (fold..number).step_by(folds));
+    let mut held_out = vec![0.0; number];
+    places.zip(by_fold).for_each(|(place, log_density)| held_out[order[place]] = log_density);
     let mixture = candidates[0].fits[0].clone();
     let stacked = Selected { mixture, held_out, tried };
     Ok(Selected { mixture: stacked.refit(&rows, streams, watch)?, ..stacked })
