@@ -103,10 +103,10 @@ impl AllCandidates<'_> {
             let rows = self.forward.rows.chunks_exact(features).step_by(candidates);
             let rows: Vec<f32> = rows.flatten().copied().collect();
             let rows = tensor(rows, [observations, features], &self.device);
-            let masks = masks.map(|masks| {
+            let mut masks = masks;
+            if let Some(masks) = &mut masks {
                 masks.set_rows(vec![1; observations]);
-                masks
-            });
+            }
             let known = features - 1;
             let features = self.model.condition(rows.narrow(1, 0, known.max(1)), known, masks);
             self.conditioned = Some(features);

@@ -398,7 +398,9 @@ impl Forward {
                 let sum: f32 = values.iter().map(|value| (value - largest).exp()).sum();
                 log_z[of_prefix[0]] = largest + sum.ln();
             }
-            (x.clear(), prefixes.clear(), log_w.clear());
+            x.clear();
+            prefixes.clear();
+            log_w.clear();
         }
         for (row, log_p) in pass.log_p.iter_mut().enumerate() {
             *log_p -= log_z[conditioning.prefix_of(row)];

@@ -201,19 +201,10 @@ dispatch! {
         for block in 0..mixture.logits.len() {
             let (values, z) = terms::<FMA>(mixture, block, x);
             let mut parts = [[0.0; STRIP]; 3];
-            let mut slope = [0.0; STRIP];
-            match mixture.scale_form {
-                ScaleForm::Softplus => {
-                    for l in 0..STRIP {
-                        slope[l] = sigmoid::<FMA>(mixture.raw_scales[block][l]);
-                    }
-                }
-                ScaleForm::Exponential => {
-                    for l in 0..STRIP {
-                        slope[l] = mixture.scales[block][l] - mixture.minimum_scale;
-                    }
-                }
-            }
+            let slope: Strip = match mixture.scale_form {
+                ScaleForm::Softplus => mixture.raw_scales[block].map(sigmoid::<FMA>),
+                ScaleForm::Exponential => mixture.scales[block].map(|s| s - mixture.minimum_scale),
+            };
             for l in 0..STRIP {
                 let responsibility = exp::<FMA>(values[l] - log_sum);
                 let scale = mixture.scales[block][l];
