@@ -135,7 +135,11 @@ fn table(assessment: &Assessment) -> Table {
     if !likelihood.tail.falls {
         row("log Z", nats(likelihood.log_z), plain());
     } else if assessment.opinions.is_empty() {
-        row("log Z", "0".into(), "the density is normalised as it is".into());
+        let by_quadrature = match likelihood.quadrature_error {
+            0.0 => String::new(),
+            error => format!(", its integrals ± {error:.1e} by quadrature"),
+        };
+        row("log Z", "0".into(), format!("the density is normalised as it is{by_quadrature}"));
     } else {
         row(
             "mean of log Z-hat",

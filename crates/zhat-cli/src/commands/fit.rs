@@ -128,6 +128,9 @@ fn table(result: &FitReport) -> Table {
     row("  standard error over rows", format!("{:.4}", test.se_test));
     let collapsed = if test.collapsed { " (collapsed: not to be trusted)" } else { "" };
     row("  standard error of log Z", format!("{:.4}{collapsed}", test.se_log_z));
+    if test.quadrature_error > 0.0 {
+        row("  error of the quadrature", format!("{:.1e}", test.quadrature_error));
+    }
     row("the proposal's own", format!("{:.4}", test.proposal_log_likelihood));
     if let Some(truth) = result.truth {
         row("the truth's", format!("{truth:.4}"));

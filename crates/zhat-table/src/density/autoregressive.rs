@@ -175,6 +175,11 @@ impl Density for ArDensity {
         })
     }
 
+    fn quadrature_error(&self, rows: &[f32]) -> Result<f64> {
+        self.watch.check()?;
+        Ok(self.evaluator.quadrature_error(&self.standardiser.features(rows)))
+    }
+
     fn work(&self, settings: &Estimation) -> [u64; 2] {
         let rounds = if self.is_normalised() { 0 } else { settings.estimates * self.columns.len() };
         let opinions = settings.particles.min(MOST_FOR_OPINIONS);

@@ -68,6 +68,12 @@ pub trait Density: std::fmt::Debug + Send + Sync {
     /// - `rows`: `[n, columns]`; some of them are the contexts, and all of them say how far out the data are
     fn tail(&self, rows: &[f32]) -> Result<Tail>;
 
+    /// How well scores are known where they hold integrals that are done by quadrature, in nats; 0 where none is.
+    ///
+    /// # Shapes
+    /// - `rows`: `[n, columns]`, of which some are used
+    fn quadrature_error(&self, rows: &[f32]) -> Result<f64>;
+
     /// What the watch counts while estimates, and opinions, are made: to show progress against.
     fn work(&self, settings: &Estimation) -> [u64; 2];
 }

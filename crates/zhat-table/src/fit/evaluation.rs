@@ -44,6 +44,8 @@ pub struct Likelihood {
     pub largest_weight: f64,
     /// Share of the model's mass, and of the rows, with a feature further than five standard deviations out.
     pub far_out: [f64; 2],
+    /// How well the integrals in a row's log-density are known, on average; 0 where there are none.
+    pub quadrature_error: f64,
     /// How the density falls far out, at its worst.
     pub tail: Tail,
     /// Particles of an estimate.
@@ -109,6 +111,7 @@ pub fn evaluate(
         rows: scores.log_q.len(),
         largest_weight: estimates.iter().map(|e| e.largest_weight).fold(0.0, f64::max),
         far_out: [far_out, share_far_out(density, rows)],
+        quadrature_error: density.quadrature_error(rows)?,
         tail: density.tail(rows)?,
         particles: if estimates.is_empty() { 0 } else { settings.particles },
         estimates: estimates.len(),

@@ -13,6 +13,8 @@ const ENOUGH_PARTICLES: f64 = 100.0;
 const LARGEST_WEIGHT: f64 = 0.1;
 /// The largest standard error of `log Z`, in nats: a tenth is the size of the differences that people publish.
 const LARGEST_ERROR: f64 = 0.1;
+/// The largest error of integrals by quadrature, in nats: above it the rules are too coarse for what they integrate.
+const LARGEST_QUADRATURE_ERROR: f64 = 0.01;
 /// Two estimates that differ by more of their joint standard errors than this disagree.
 const DISAGREEMENT: f64 = 4.0;
 /// Differences below this, in nats, are of no interest to anybody.
@@ -79,6 +81,13 @@ impl Verdict {
         if likelihood.se_log_z.is_nan() || likelihood.se_log_z > LARGEST_ERROR {
             reasons.push(format!("log Z has a standard error of {:.3} nats", likelihood.se_log_z));
         }
+        let by_quadrature = likelihood.quadrature_error;
+        if by_quadrature.is_nan() || by_quadrature > LARGEST_QUADRATURE_ERROR {
+            reasons.push(format!(
+                "the integrals in a row's log-density are known to {by_quadrature:.3} nats only: the model is too rough for \
+                 their quadrature"
+            ));
+        }
         let [model, rows] = likelihood.far_out;
         if model > 2.0 * rows + MORE_FAR_OUT {
             reasons.push(format!(
@@ -111,6 +120,10 @@ impl Verdict {
         let trusted = reasons.is_empty();
         let advice: &[&str] = if trusted {
             &[]
+        } else if likelihood.estimates == 0 {
+            &[
+                "fit again with a larger weight decay or a smaller model.tilt-bound, so that the tilt is smoother",
+            ]
         } else {
             &[
                 "try more particles: if the numbers move, none of them is right",
@@ -166,6 +179,7 @@ mod tests {
             rows: 100,
             largest_weight: 0.001,
             far_out: [0.001, 0.0],
+            quadrature_error: 1e-4,
             tail: Tail {
                 column: "b".into(),
                 log_p_tilde: vec![[6.0, -2.6], [10_000.0, -1e6]],
@@ -205,6 +219,7 @@ mod tests {
             (Likelihood { se_log_z: 0.3, ..likelihood() }, "0.300 nats"),
             (Likelihood { far_out: [0.3, 0.01], ..likelihood() }, "30 % of the model's mass"),
             (Likelihood { se_log_z: f64::NAN, ..likelihood() }, "standard error"),
+            (Likelihood { quadrature_error: 0.02, ..likelihood() }, "known to 0.020 nats"),
             (Likelihood { collapsed: true, ..likelihood() }, "one dominates"),
             (Likelihood { log_likelihood: f64::NAN, ..likelihood() }, "finite"),
         ];

@@ -42,6 +42,11 @@ pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
     )?;
     let page = match result.test.estimates {
         _ if !result.test.tail.falls => page,
+        0 if result.test.quadrature_error > 0.0 => page.text(&format!(
+            "The density is normalised column by column: log Z is 0. The integrals behind a row's log-density are known to {:.1e} \
+             nats, by two rules of quadrature.",
+            result.test.quadrature_error
+        )),
         0 => page.text("The density is normalised as it is: log Z is 0, without an error."),
         _ => page.figure(
             &effective_sample_sizes(result),

@@ -155,8 +155,7 @@ impl Head {
             mixture_nodes(mixture, share(), rule, out);
         }
         if let Some(spline) = &self.spline {
-            let share = share();
-            spline.nodes(rule.spline_nodes(share), |x, weight| out.push([x, share * weight]));
+            spline.nodes(rule, share(), |x, weight| out.push([x, weight]));
         }
         if let Some(known) = &self.known {
             mixture_nodes(known, share(), rule, out);

@@ -3,15 +3,15 @@
 //! `z = S(x)` is standard normal, so `log q(x) = log N(S(x)) + log S'(x)`. The raw outputs are `[widths, heights, slopes]` of
 //! the bins on `[-RANGE, RANGE]`, `b`, `b` and `b - 1` of them; outside `S` is the identity. Where all are zero, so is `S`.
 
-use super::quadrature::legendre_nodes;
+use super::quadrature::{Rule, legendre_nodes};
 use crate::rng::Stream;
 
 /// The bins are on minus to plus this, in the units of the features, which are standardised.
 pub(super) const RANGE: f32 = 5.0;
 /// No bin is narrower or lower than this share of the range, and no slope is less.
 pub(super) const SMALLEST: f32 = 1e-3;
-/// Widest piece of a bin that one rule integrates over, in units of `z`.
-const WIDEST: f32 = 1.5;
+/// Widest piece of a bin that one rule integrates over, in units of `x` and of `z`.
+const WIDEST: [f32; 2] = [1.3, 1.5];
 /// `log(2 pi) / 2`
 const HALF_LOG_2_PI: f32 = 0.918_938_5;
 
@@ -113,17 +113,20 @@ impl Spline {
     }
 
     /// Points and weights such that `sum w f(x)` is about `E_q[f]`, by Gauss and Legendre's rule within the bins: `S` is smooth in
-    /// each, but not from one to the next.
-    pub fn nodes(&self, number: usize, mut node: impl FnMut(f32, f32)) {
-        for bin in self.knots[1].windows(2) {
-            let pieces = ((bin[1] - bin[0]) / WIDEST).ceil();
+    /// each, but not from one to the next. All of it has a share of the mass.
+    pub fn nodes(&self, rule: Rule, share: f32, mut node: impl FnMut(f32, f32)) {
+        let [x, z] = self.knots.each_ref().map(|knots| knots.windows(2));
+        for (x, bin) in x.zip(z) {
+            let wide = ((x[1] - x[0]) / WIDEST[0]).max((bin[1] - bin[0]) / WIDEST[1]);
+            let pieces = wide.ceil();
             let half = 0.5 * (bin[1] - bin[0]) / pieces;
             let mut middle = bin[0] + half;
             while middle < bin[1] {
+                let density = |z: f32| share * (-0.5 * z * z - HALF_LOG_2_PI).exp();
+                let number = rule.spline_nodes(2.0 * half * density(middle));
                 for &[at, weight] in legendre_nodes(number) {
                     let z = middle + half * at;
-                    let density = (-0.5 * z * z - HALF_LOG_2_PI).exp();
-                    node(self.quantile(z), half * weight * density);
+                    node(self.quantile(z), half * weight * density(z));
                 }
                 middle += 2.0 * half;
             }

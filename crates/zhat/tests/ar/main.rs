@@ -2,6 +2,8 @@
 
 mod evaluation;
 mod gradient;
+mod grid;
+mod local;
 mod small_model;
 mod tails;
 mod training;

@@ -198,6 +198,7 @@ mod tests {
             rows: 100,
             largest_weight: 0.01,
             far_out: [0.0, 0.0],
+            quadrature_error: 0.0,
             tail: Tail { column: "a".into(), log_p_tilde: Vec::new(), falls: true },
             particles: 1000,
             estimates: 10,
