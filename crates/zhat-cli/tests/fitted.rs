@@ -163,6 +163,23 @@ fn a_model_without_a_z_has_no_likelihood_and_everything_says_so() {
 }
 
 #[test]
+fn a_density_that_is_normalised_column_by_column_says_how_well_it_is_integrated() {
+    let fit = ["fit", "builtin:banana", "--steps", "100", "--criterion", "rnce", "--out", "local"];
+    let mut arguments = with_settings(&fit);
+    arguments.extend(["--set", "model.energy-form=tilted", "--set", "model.normalisation=local"]);
+    assert!(done(&zhat(&arguments)).contains("error of the quadrature"));
+    let evaluate = ["evaluate", "local", "--estimates", "2", "--strict", "--quiet"];
+    assert!(done(&zhat(&evaluate)).contains("by quadrature"));
+    let found = done(&zhat(&[&evaluate[..], &["--json"]].concat()));
+    let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
+    let error = found["quadrature_error"].as_f64().expect("a number");
+    assert!(error > 0.0 && error < 0.01, "{found}");
+    assert_eq!((&found["log_z"], &found["se_log_z"]), (&0.0.into(), &0.0.into()));
+    let page = fs::read_to_string(root().join("local/report.html")).expect("a page");
+    assert!(page.contains("two rules of quadrature"), "{page}");
+}
+
+#[test]
 fn scores_are_the_log_densities_of_the_rows_in_their_order() {
     let data = write("points.csv", "x2,id,x1\n1.0,a,0.0\n,b,0.5\n9.0,c,9.0\n");
     let (header, scores) = rows(&done(&zhat(&["score", run(), data, "--parts", "--quiet"])));

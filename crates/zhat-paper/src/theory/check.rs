@@ -5,7 +5,7 @@ use zhat::Result;
 use zhat::testing::{Invariance, exceedance, z_score};
 
 /// Standard errors within which a true claim is found, unless by chance. Twice the normal tail at 5.1 is 3.4e-7; with the
-/// 192 z-scores of a run that is once in 15,000 seeds ([`chance_of_false_alarm`]), and never more than once in 10,000.
+/// 198 z-scores of a run that is once in 15,000 seeds ([`chance_of_false_alarm`]), and never more than once in 10,000.
 pub const Z_LIMIT: f64 = 5.1;
 /// Standard errors that two things which are claimed to differ must be apart.
 const Z_APART: f64 = 8.0;

@@ -6,11 +6,16 @@ use std::rc::Rc;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use zhat::Result;
-use zhat::ar::{Activation, ArEbmConfig, ArStep, ArStepConfig, NetworkSize};
+use zhat::ar::{
+    Activation, ArEbm, ArEbmConfig, ArStep, ArStepConfig, Conditioner, EnergyForm, HeadForm,
+    NetworkSize, Normalisation,
+};
 use zhat::criterion::{BinaryNce, Criterion, FromData, ImportanceSampling, Method};
 use zhat::host::{Place, to_host};
 use zhat::kernel::{Barker, ConditionalImportance, ConditionalSmc, Contrast, State};
-use zhat::model::{DiagonalGaussian, GaussianChain, GaussianChainProposal, WithLogZ};
+use zhat::model::{
+    DiagonalGaussian, GaussianChain, GaussianChainProposal, SequentialModel, WithLogZ,
+};
 use zhat::proposal::{ConditionalProposal, Proposed, RandomWalk, SequentialProposal};
 use zhat::rng::{Stream, Streams};
 use zhat::smc::{ResampleWhen, SmcConfig};
@@ -57,6 +62,9 @@ claims! {
     "ar-step": "The step of the autoregressive EBM has the mean gradient of RNCE and SMC-RNCE on it, and of -log q(x0)",
         "the data point left out of the sum; no energy; whole trajectories weighed by the last weights",
         |rng| ar_step(ar_settings, rng);
+    "local-rnce-is-cd1": "RNCE on every conditional is CD-1 on it with the CIS kernel, the features before it being the data's",
+        "the data point left out of the sum; no log q; one normaliser for all features",
+        |rng| local_rnce_is_cd1(&ar_settings(Method::Rnce), Normalisation::Local, weight_of_kernel, rng);
     "reversible-q-halves-cd1": "A q that is reversible in p_theta makes CNCE half of CD-1 (Yair and Michaeli; App. C)",
         "no q(x|x') / q(x'|x)",
         |rng| is_cd1(&mut FromData(Barker::new(Reversible, 1)?), |_| vec![0.5, 0.5], rng);
@@ -337,6 +345,100 @@ pub fn ar_step(settings: fn(Method) -> ArStepConfig, rng: &mut Stream) -> Result
         step += 1;
         Ok(row)
     })
+}
+
+/// `log p~ - log q`: what the CIS kernel draws its next state by.
+fn weight_of_kernel(log_p_tilde: f64, log_q: f64) -> f64 {
+    log_p_tilde - log_q
+}
+
+/// The engine's gradient where every factor has its own normaliser, less that of CD-1 with a transition of the CIS kernel for each
+/// conditional `p(x_d | x_<d)`, started and conditioned at the data: in six random directions. Only the means must agree.
+pub fn local_rnce_is_cd1(
+    settings: &ArStepConfig,
+    normalisation: Normalisation,
+    log_weight: fn(f64, f64) -> f64,
+    rng: &mut Stream,
+) -> Result<Finding> {
+    let size = NetworkSize { blocks: 1, width: 8, activation: Activation::Tanh };
+    let shape = ArEbmConfig {
+        conditioner: Conditioner::Masked,
+        energy_form: EnergyForm::Tilted,
+        head: HeadForm::Both,
+        normalisation,
+        proposal: size.clone(),
+        energy: size,
+        context: 4,
+        dropout: 0.0,
+        ..ArEbmConfig::new(3)
+    };
+    let mut model = shape.init(&Device::flex().autodiff(), rng)?;
+    // A tilt that is not zero, so that the weights vary.
+    let shifted = |weight: Tensor<2>| (weight + 0.8).detach().require_grad();
+    model.energy.last.weight = model.energy.last.weight.map(shifted);
+    let mut conditionals = model.clone();
+    conditionals.shape.normalisation = Normalisation::Global;
+    let (mut engine, streams) =
+        (ArStep::new(settings, 1)?, Streams::new(rng.index(1 << 30) as u64));
+    let mut step = 0;
+    Finding::of_draws(600, &[0.0; 6], || {
+        let batch = Batch::from(place().tensor(rng.normals(64 * 3), [64, 3]));
+        let mut loss = Tensor::zeros([1], &Device::flex().autodiff());
+        for stage in 0..3 {
+            let moved = cis_transition(&conditionals.valid(), stage, &batch.x, log_weight, rng);
+            let factor = |x: Tensor<2>| conditionals.log_factor(stage, x).mean();
+            loss = loss + factor(moved) - factor(batch.x.clone());
+            loss = loss - model.log_prob(stage, batch.x.clone()).mean();
+        }
+        let expected = gradient(&loss, &model);
+        let computed = flatten(&engine.gradient(&model, &batch, &streams, step)?.0, &model);
+        step += 1;
+        let mut directions = Streams::new(1).stream("directions", 0, 0);
+        let along = |directions: &mut Stream| {
+            let pairs = computed.iter().zip(&expected);
+            pairs.map(|(c, e)| (c - e) * directions.normal()).sum::<f64>()
+        };
+        Ok((0..6).map(|_| along(&mut directions)).collect())
+    })
+}
+
+/// One transition of the CIS kernel on a feature of every row, the others staying as they are.
+fn cis_transition(
+    model: &ArEbm,
+    stage: usize,
+    x0: &Tensor<2>,
+    log_weight: fn(f64, f64) -> f64,
+    rng: &mut Stream,
+) -> Tensor<2> {
+    let [rows, features] = x0.dims();
+    let start = to_host(x0);
+    let mut candidates = vec![start.clone()];
+    for _ in 0..NEGATIVES {
+        let drawn = to_host(&model.sample(stage, x0.clone(), rng));
+        let mut moved = start.clone();
+        moved.iter_mut().skip(stage).step_by(features).zip(drawn).for_each(|(x, new)| *x = new);
+        candidates.push(moved);
+    }
+    let weights: Vec<Vec<f64>> = candidates
+        .iter()
+        .map(|candidate| {
+            let x = place().tensor(candidate.clone(), [rows, features]);
+            let log_p = to_host(&model.log_factor(stage, x.clone()));
+            let log_q = to_host(&model.log_prob(stage, x));
+            log_p.iter().zip(log_q).map(|(&p, q)| log_weight(p, q).exp()).collect()
+        })
+        .collect();
+    let mut moved = Vec::new();
+    for row in 0..rows {
+        let mut left = rng.uniform() * weights.iter().map(|of| of[row]).sum::<f64>();
+        let chosen = weights.iter().position(|of| {
+            left -= of[row];
+            left < 0.0
+        });
+        let chosen = &candidates[chosen.unwrap_or(NEGATIVES)];
+        moved.extend_from_slice(&chosen[row * features..][..features]);
+    }
+    place().tensor(moved, [rows, features])
 }
 
 /// An autoregressive step that is reversible with respect to the model: `x' = mu + rho (x - mu) + sqrt(1 - rho^2) s z`.

@@ -3,6 +3,7 @@
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 use zhat::Result;
+use zhat::ar::Normalisation;
 use zhat::criterion::{BinaryNce, FromData, ImportanceSampling, Method, Persistent};
 use zhat::evaluate::{bridge_sampling, smc};
 use zhat::host::Place;
@@ -81,6 +82,15 @@ fn twins() -> Vec<Twin> {
                 method => ar_settings(method),
             };
             ar_step(settings, rng)
+        }),
+        ("local-rnce-is-cd1", LEFT_OUT, |rng| {
+            local_rnce_is_cd1(&ar_settings(Method::MlIs), Normalisation::Local, |p, q| p - q, rng)
+        }),
+        ("local-rnce-is-cd1", NO_Q, |rng| {
+            local_rnce_is_cd1(&ar_settings(Method::Rnce), Normalisation::Local, |p, _| p, rng)
+        }),
+        ("local-rnce-is-cd1", "one normaliser for all features", |rng| {
+            local_rnce_is_cd1(&ar_settings(Method::Rnce), Normalisation::Global, |p, q| p - q, rng)
         }),
         ("reversible-q-halves-cd1", NO_RATIO, |rng| {
             is_cd1(&mut FromData(Barker::new(NoRatio(Reversible), 1)?), |_| vec![0.5, 0.5], rng)
