@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use zhat::criterion::Method;
-use zhat_paper::experiment::table1::{self, Event, Length, Settings};
+use zhat_paper::experiment::table1::{self, Approach, Event, Length, Settings};
 use zhat_table::TableError;
 use zhat_table::data::benchmark::{Benchmark, PreparedSet};
 
@@ -19,9 +18,10 @@ pub struct Table1 {
     /// power, gas, hepmass, miniboone, bsds300, with commas between them [default: those in --data]
     #[arg(long, value_delimiter = ',')]
     datasets: Vec<String>,
-    /// The criteria, with commas between them [default: ml-is,rnce,smc-rnce]
+    /// The criteria, with commas between them, and `beyond` for the default of `zhat fit` beside them [default:
+    /// ml-is,rnce,smc-rnce,beyond]
     #[arg(long, value_delimiter = ',')]
-    criteria: Vec<Method>,
+    criteria: Vec<Approach>,
     /// Training steps of each cell
     #[arg(long, conflicts_with_all = ["budget", "full"])]
     steps: Option<u64>,
@@ -31,7 +31,7 @@ pub struct Table1 {
     /// The paper's number of steps and particles
     #[arg(long)]
     full: bool,
-    /// Rows in a step: fewer make more steps of the same time [default: 32; the paper's 512 or 128 with --full]
+    /// Rows in a step of the criteria: fewer make more steps of the same time [default: 32; the paper's 512 or 128 with --full]
     #[arg(long)]
     batch: Option<usize>,
     /// Share of the negatives with a feature drawn uniformly from ±6 standard deviations [default: 0, as in the paper]

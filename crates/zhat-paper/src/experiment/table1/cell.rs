@@ -1,4 +1,4 @@
-//! One cell: a model trained on one set by one criterion, and what it is worth.
+//! One cell: a model trained on one set by one approach, and what it is worth.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use zhat::criterion::Method;
 use zhat::rng::Streams;
 use zhat_table::data::benchmark::Benchmark;
 use zhat_table::density::Estimation;
@@ -14,6 +13,7 @@ use zhat_table::fit::{self, FitConfig, Likelihood, Session, StepSeconds, evaluat
 use zhat_table::fitted::Fitted;
 use zhat_table::{Result, TableError};
 
+use super::approach::Approach;
 use super::distance::Distances;
 use super::plan::Plan;
 use super::{Bench, Event, Observer, preset, read_json, write_json};
@@ -23,24 +23,24 @@ use super::{Bench, Event, Observer, preset, read_json, write_json};
 pub struct Cell {
     /// The set.
     pub dataset: Benchmark,
-    /// The criterion.
-    pub criterion: Method,
+    /// What it is trained by.
+    pub criterion: Approach,
     /// Steps, warm-up included.
     pub steps: u64,
     /// Steps of the warm-up.
     pub warm_up: u64,
-    /// The paper's number of steps.
-    pub paper_steps: u64,
+    /// The paper's number of steps; none beyond the paper.
+    pub paper_steps: Option<u64>,
     /// Rows in a step.
     pub batch: usize,
-    /// The paper's number of rows in a step.
-    pub paper_batch: usize,
+    /// The paper's number of rows in a step; none beyond the paper.
+    pub paper_batch: Option<usize>,
     /// Median seconds of a step.
     pub step_seconds: StepSeconds,
     /// Seconds that all steps took.
     pub training_seconds: f64,
-    /// Hours that the paper's number of steps would take on this machine.
-    pub full_hours: f64,
+    /// Hours that the paper's number of steps would take on this machine; none beyond the paper.
+    pub full_hours: Option<f64>,
     /// Step of the model that was kept.
     pub best_step: Option<u64>,
     /// Test log-likelihood, in the standardised units that are published.
@@ -52,6 +52,13 @@ pub struct Cell {
     /// Log-density of every test row but for `log Z`, to compare criteria row by row; found again from the model.
     #[serde(skip)]
     pub log_p_tilde: Vec<f64>,
+}
+
+impl Cell {
+    /// How many of the paper's steps it took; none beyond the paper.
+    pub fn share_of_paper(&self) -> Option<f64> {
+        self.paper_steps.map(|steps| self.steps as f64 / steps as f64)
+    }
 }
 
 /// What a finished training leaves for the table.
@@ -83,7 +90,7 @@ impl Bench<'_> {
     /// The cell of a criterion, trained and evaluated as far as it is not; `None` if it was told to stop.
     pub(super) fn cell(
         &self,
-        criterion: Method,
+        criterion: Approach,
         plan: &Plan,
         observer: &mut Observer,
     ) -> Result<Option<Cell>> {
@@ -100,23 +107,29 @@ impl Bench<'_> {
         let config = FitConfig::read_run(&directory)?;
         let speed = Speed::read(&directory)?;
         let step_seconds = speed.medians(plan, criterion);
-        let paper = preset(self.set).config("");
-        // A step takes as long as its rows do.
-        let rows = paper.training.batch_size as f64 / config.training.batch_size as f64;
-        let full_steps = (paper.training.num_steps - paper.step.warm_up) as f64;
-        let full_seconds =
-            paper.step.warm_up as f64 * step_seconds.warm_up + full_steps * step_seconds.full;
+        let paper = match criterion {
+            Approach::Paper(_) => Some(preset(self.set).config("")),
+            Approach::Beyond => None,
+        };
+        let full_hours = |paper: &FitConfig| {
+            // A step takes as long as its rows do.
+            let rows = paper.training.batch_size as f64 / config.training.batch_size as f64;
+            let full_steps = (paper.training.num_steps - paper.step.warm_up) as f64;
+            let full_seconds =
+                paper.step.warm_up as f64 * step_seconds.warm_up + full_steps * step_seconds.full;
+            rows * full_seconds / 3600.0
+        };
         let mut cell = Cell {
             dataset: self.set,
             criterion,
             steps: config.training.num_steps,
             warm_up: config.step.warm_up,
-            paper_steps: paper.training.num_steps,
+            paper_steps: paper.as_ref().map(|paper| paper.training.num_steps),
             batch: config.training.batch_size,
-            paper_batch: paper.training.batch_size,
+            paper_batch: paper.as_ref().map(|paper| paper.training.batch_size),
             step_seconds,
             training_seconds: speed.total,
-            full_hours: rows * full_seconds / 3600.0,
+            full_hours: paper.as_ref().map(full_hours),
             best_step: trained.best_step,
             likelihood: None,
             wasserstein: None,
@@ -132,7 +145,7 @@ impl Bench<'_> {
     /// Trains, or goes on training; a run that diverges for good is a result too.
     fn train(
         &self,
-        criterion: Method,
+        criterion: Approach,
         plan: &Plan,
         observer: &mut Observer,
     ) -> Result<Option<Trained>> {
@@ -140,7 +153,8 @@ impl Bench<'_> {
         let mut session = match has_checkpoint(&directory) {
             true => {
                 let config = FitConfig::read_run(&directory)?;
-                Session::resume(config, self.data.clone(), &directory, self.threads)?.0
+                let data = self.data_for(&config)?;
+                Session::resume(config, data, &directory, self.threads)?.0
             }
             false => {
                 // Killed before its first checkpoint: there is nothing to go on with.
@@ -149,7 +163,8 @@ impl Bench<'_> {
                         .map_err(|source| TableError::Io { path: directory.clone(), source })?;
                 }
                 let config = self.config(criterion, plan);
-                Session::start(config, self.data.clone(), &directory, self.threads)?
+                let data = self.data_for(&config)?;
+                Session::start(config, data, &directory, self.threads)?
             }
         };
         let (from, steps) = (session.steps_taken(), session.config().training.num_steps);
@@ -184,7 +199,7 @@ impl Bench<'_> {
         }
     }
 
-    fn open(&self, criterion: Method) -> Result<Fitted> {
+    fn open(&self, criterion: Approach) -> Result<Fitted> {
         Fitted::open(&self.cell_directory(criterion), self.threads, Arc::clone(self.watch))
     }
 
@@ -200,9 +215,10 @@ impl Bench<'_> {
         // What training ended with, what an earlier evaluation found, or a new one.
         let path = fitted.run().root().join("likelihood.json");
         // A fit whose model has no Z gives no figure; the table has one all the same, and says so.
+        // Where nothing is estimated, there is nothing to estimate otherwise.
         let fits = |known: &Likelihood| {
-            (known.particles, known.estimates) == (particles, estimates)
-                && known.log_likelihood.is_finite()
+            let is_as_asked = (known.particles, known.estimates) == (particles, estimates);
+            (known.estimates == 0 || is_as_asked) && known.log_likelihood.is_finite()
         };
         let results: Option<Results> = read_json(&fitted.run().results())?;
         cell.best_step = results.as_ref().map(|results| results.best_step).or(cell.best_step);
@@ -250,7 +266,7 @@ impl Speed {
     }
 
     /// The medians, or what the plan had timed where no step was taken.
-    fn medians(&self, plan: &Plan, criterion: Method) -> StepSeconds {
+    fn medians(&self, plan: &Plan, criterion: Approach) -> StepSeconds {
         let planned = plan.seconds.get(criterion.name()).copied();
         let planned = planned.unwrap_or(StepSeconds { warm_up: f64::NAN, full: f64::NAN });
         let median = |times: &[f32], otherwise: f64| {

@@ -6,6 +6,7 @@ use zhat_report::{Claim, Decision, Quantiles};
 use zhat_table::data::benchmark::Benchmark;
 use zhat_table::fit::{Likelihood, mean_and_error};
 
+use super::approach::Approach;
 use super::cell::Cell;
 use super::published::{points, published, true_distance};
 
@@ -18,7 +19,7 @@ const ERRORS: f64 = 2.0;
 /// What no error here knows of.
 const ONE_SEED: &str = "One seed: how much another training would differ is not known.";
 
-/// For each pair of criteria of each set, a claim about the likelihood, and one about the distance where it was measured.
+/// For each pair of the paper's criteria of each set, a claim about the likelihood, and one about the distance where it was measured.
 pub(super) fn claims(cells: &[Cell]) -> Vec<Claim> {
     let pairs = [
         (Method::MlIs, Method::Rnce),
@@ -28,7 +29,9 @@ pub(super) fn claims(cells: &[Cell]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for set in Benchmark::ALL {
         let cell = |criterion: Method| {
-            cells.iter().find(|cell| (cell.dataset, cell.criterion) == (set, criterion))
+            cells
+                .iter()
+                .find(|cell| (cell.dataset, cell.criterion) == (set, Approach::Paper(criterion)))
         };
         for (first, second) in pairs {
             if let (Some(low), Some(high)) = (cell(first), cell(second)) {
@@ -56,14 +59,14 @@ fn order(set: Benchmark, first: &Cell, second: &Cell) -> Claim {
         }
         Some(gap) => format!("In the paper the gap is {:.2}.", gap.abs()),
         None => {
-            format!("The paper leaves out {}, whose training was unstable.", label(low.criterion))
+            format!("The paper leaves out {}, whose training was unstable.", low.criterion.label())
         }
     };
     let claim = format!(
         "{}: {} is above {} in likelihood.",
         title(set),
-        label(high.criterion),
-        label(low.criterion)
+        high.criterion.label(),
+        low.criterion.label()
     );
     let (test, measured, decision) = match (&low.likelihood, &high.likelihood) {
         (Some(_), Some(_)) => compared(low, high),
@@ -110,9 +113,10 @@ fn compared(low: &Cell, high: &Cell) -> (String, String, Decision) {
     (test, measured, decision)
 }
 
-/// Whether so few particles count at a stage that `log Z` is likely too low, by more than its error says.
+/// Whether so few particles count at a stage that `log Z` is likely too low, by more than its error says; where there are none,
+/// nothing was estimated.
 pub(super) fn few_count(found: &Likelihood) -> bool {
-    found.smallest_effective_sample_size * (found.particles as f64) < 100.0
+    found.particles > 0 && found.smallest_effective_sample_size * (found.particles as f64) < 100.0
 }
 
 /// The claim that the draws of one of two criteria are closer to the data: the one that is in the paper.
@@ -134,14 +138,14 @@ fn closer(set: Benchmark, first: &Cell, second: &Cell) -> Option<Claim> {
     let found = Quantiles::of(differences.collect()).ok()?;
     let published = match paper {
         Some((a, b)) => format!("In the paper {:.2} against {:.2}.", a.min(b), a.max(b)),
-        None => format!("The paper leaves out {}.", label(far.criterion)),
+        None => format!("The paper leaves out {}.", far.criterion.label()),
     };
     Some(Claim::new(
         format!(
             "{}: the draws of {} are closer to the data than those of {} (2-Wasserstein).",
             title(set),
-            label(near.criterion),
-            label(far.criterion)
+            near.criterion.label(),
+            far.criterion.label()
         ),
         format!(
             "Difference of the distances to the same test rows, estimate by estimate; its median with a 95 % interval from \
@@ -156,11 +160,6 @@ fn closer(set: Benchmark, first: &Cell, second: &Cell) -> Option<Claim> {
         ),
         Decision::above(0.0, found.median_interval),
     ))
-}
-
-/// A criterion as the paper writes it.
-pub(super) fn label(criterion: Method) -> String {
-    criterion.name().to_uppercase()
 }
 
 /// A set as the paper writes it.
@@ -204,15 +203,15 @@ mod tests {
         });
         Cell {
             dataset,
-            criterion,
+            criterion: Approach::Paper(criterion),
             steps: 10,
             warm_up: 5,
-            paper_steps: 1000,
+            paper_steps: Some(1000),
             batch: 8,
-            paper_batch: 8,
+            paper_batch: Some(8),
             step_seconds: StepSeconds { warm_up: 0.1, full: 1.0 },
             training_seconds: 5.5,
-            full_hours: 1.0,
+            full_hours: Some(1.0),
             best_step: Some(10),
             diverged: likelihood.is_none().then(|| "it diverged".into()),
             likelihood,
@@ -250,6 +249,32 @@ mod tests {
         let claim = claims(&[low, high]).remove(0);
         assert_eq!(claim.decision, Decision::NotToldApart);
         assert!(claim.measured.contains("Too few particles"), "{}", claim.measured);
+    }
+
+    #[test]
+    fn no_claim_of_the_paper_is_about_what_goes_beyond_it() {
+        let paper = [
+            cell(Benchmark::Power, Method::MlIs, Some((-2.0, 0.1))),
+            cell(Benchmark::Power, Method::SmcRnce, Some((0.1, 0.1))),
+        ];
+        // Better than all, and of the same criterion as a row of the paper's that is not there.
+        let beyond = Cell {
+            criterion: Approach::Beyond,
+            ..cell(Benchmark::Power, Method::Rnce, Some((5.0, 0.0)))
+        };
+        let [first, second] = paper.clone();
+        assert_eq!(claims(&[first, beyond.clone(), second]), claims(&paper));
+        assert_eq!(claims(&[beyond]), []);
+        assert_eq!(published(Benchmark::Power, Approach::Beyond), None);
+    }
+
+    #[test]
+    fn where_nothing_is_estimated_no_particles_are_missing() {
+        let mut found = cell(Benchmark::Power, Method::Rnce, Some((0.0, 0.0))).likelihood.unwrap();
+        found.particles = 90;
+        assert!(few_count(&found));
+        found.particles = 0;
+        assert!(!few_count(&found));
     }
 
     #[test]

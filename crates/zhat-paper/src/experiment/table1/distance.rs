@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use zhat::criterion::Method;
 use zhat::evaluate::match_points;
 use zhat::rng::{Stream, Streams};
 use zhat_table::density::Density;
 use zhat_table::fit::mean_and_error;
 use zhat_table::{Result, TableError};
 
+use super::approach::Approach;
 use super::published::as_published;
 use super::{Bench, Event, Observer, read_json, write_json};
 
@@ -18,7 +18,8 @@ use super::{Bench, Event, Observer, read_json, write_json};
 pub struct Distances {
     /// Points on each side.
     pub points: usize,
-    /// Particles of SMC from which the model's points are drawn by weight; 0 where there is no model.
+    /// Particles of SMC from which the model's points are drawn by weight, or the points themselves where draws are exact; 0
+    /// where there is no model.
     pub particles: usize,
     /// The estimates, as true distances in standardised units.
     pub values: Vec<f64>,
@@ -41,12 +42,15 @@ impl Bench<'_> {
     /// The distances of a cell's model; `None` if it was told to stop.
     pub(super) fn distances(
         &self,
-        criterion: Method,
+        criterion: Approach,
         density: &dyn Density,
         observer: &mut Observer,
     ) -> Result<Option<Distances>> {
         let path = self.cell_directory(criterion).join("wasserstein.json");
-        let particles = self.settings.particles;
+        let particles = match density.is_normalised() {
+            true => self.settings.points_of(self.set),
+            false => self.settings.particles,
+        };
         let nothing = vec![f32::NAN; density.columns().len()];
         self.estimates(&path, particles, observer, |streams, repeat, points| {
             let cloud = density.draw(&nothing, particles, &streams.derive("cloud", repeat))?;
@@ -110,7 +114,7 @@ impl Bench<'_> {
     }
 
     /// Where a cell is.
-    pub(super) fn cell_directory(&self, criterion: Method) -> PathBuf {
+    pub(super) fn cell_directory(&self, criterion: Approach) -> PathBuf {
         self.directory.join(criterion.name())
     }
 }

@@ -1,11 +1,14 @@
-//! Table 1: the autoregressive EBM on five data sets, trained by ML-IS, RNCE and SMC-RNCE.
+//! Table 1: the autoregressive EBM on five data sets, trained by ML-IS, RNCE and SMC-RNCE, and beyond the paper what zhat fits.
 //!
-//! A cell is a set and a criterion. It is a run of `zhat_table::fit` in a directory of its own, then an evaluation of its
+//! A cell is a set and an approach: a criterion, or what goes beyond the paper. It is a run of `zhat_table::fit` in a directory of its own, then an evaluation of its
 //! model, so that an interrupted table goes on where it was: in the middle of a cell's training by its checkpoints, in the
 //! middle of its evaluation by the distances that are written one by one.
 //!
-//! All criteria of a set train for the same number of steps, so that the table compares criteria and not their speed.
+//! All criteria of a set train for the same number of steps, so that the table compares criteria and not their speed. The cell
+//! beyond the paper has steps of another kind and trains for the same time.
 
+mod approach;
+mod beyond;
 mod cell;
 mod claims;
 mod distance;
@@ -13,6 +16,7 @@ mod plan;
 mod published;
 mod report;
 
+pub use approach::Approach;
 pub use cell::Cell;
 pub use distance::Distances;
 pub use plan::{Length, Plan};
@@ -27,6 +31,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zhat::criterion::Method;
 use zhat::watch::Watch;
+use zhat_table::data::Marginals;
 use zhat_table::data::benchmark::{Benchmark, PreparedSet};
 use zhat_table::fit;
 use zhat_table::run::write_atomically;
@@ -43,11 +48,11 @@ pub const CRITERIA: [Method; 3] = [Method::MlIs, Method::Rnce, Method::SmcRnce];
 pub struct Settings {
     /// The sets, in the order of the table.
     pub datasets: Vec<Benchmark>,
-    /// The criteria, in the order of the table.
-    pub criteria: Vec<Method>,
+    /// The criteria, in the order of the table, and what goes beyond the paper, if it is to be there.
+    pub criteria: Vec<Approach>,
     /// How long each cell trains.
     pub length: Length,
-    /// Rows in a step. Where it is not given, the paper's number in full tables and fewer in reduced ones, which have more
+    /// Rows in a step of the criteria. Where it is not given, the paper's number in full tables and fewer in reduced ones, which have more
     /// steps in the same time that way.
     #[serde(default)]
     pub batch: Option<usize>,
@@ -71,7 +76,7 @@ impl Settings {
     pub fn new(datasets: Vec<Benchmark>, data: &Path) -> Self {
         Self {
             datasets,
-            criteria: CRITERIA.to_vec(),
+            criteria: CRITERIA.map(Approach::Paper).into_iter().chain([Approach::Beyond]).collect(),
             length: Length::default(),
             batch: None,
             wide_share: 0.0,
@@ -163,8 +168,8 @@ pub enum Event<'a> {
     Training {
         /// The set.
         set: Benchmark,
-        /// The criterion.
-        criterion: Method,
+        /// What it is trained by.
+        criterion: Approach,
         /// Steps taken before.
         from: u64,
         /// All of them.
@@ -204,10 +209,12 @@ pub fn run(
     write_json(&out.join(SETTINGS), settings)?;
     let mut table = Table1::new(settings, threads);
     for (set, source) in sources {
-        let data = prepare(&preset(set).config(&source.to_string_lossy()))?;
+        let paper = preset(set).config(&source.to_string_lossy());
+        let (data, marginals) = (prepare(&paper)?, paper.data.marginals);
         table.differences.insert(set.name().into(), data.notes.clone());
         let directory = out.join(set.name());
-        let bench = Bench { settings, set, source, data: &data, directory, threads, watch };
+        let bench =
+            Bench { settings, set, source, data: &data, marginals, directory, threads, watch };
         table.interrupted = bench.fill(&mut table, out, observer)?.is_none();
         if table.interrupted {
             break;
@@ -225,6 +232,8 @@ struct Bench<'a> {
     set: Benchmark,
     source: PathBuf,
     data: &'a Prepared,
+    /// What the columns of the data are mapped to.
+    marginals: Marginals,
     directory: PathBuf,
     threads: usize,
     watch: &'a Arc<Watch>,
@@ -233,8 +242,8 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// The cells of the set, each written when it is done, and what a perfect model would have; `None` if it was told to stop.
     fn fill(&self, table: &mut Table1, out: &Path, observer: &mut Observer) -> Result<Option<()>> {
-        let Some(plan) = self.plan(observer)? else { return Ok(None) };
         for &criterion in &self.settings.criteria {
+            let Some(plan) = self.plan(criterion, observer)? else { return Ok(None) };
             let Some(cell) = self.cell(criterion, &plan, observer)? else { return Ok(None) };
             observer(&Event::Done(&cell));
             table.cells.push(cell);

@@ -8,6 +8,7 @@ use zhat::criterion::Method;
 use zhat_table::fit::{FitConfig, StepSeconds, StepTimer};
 use zhat_table::{Result, TableError};
 
+use super::approach::Approach;
 use super::{Bench, Event, Observer, preset, read_json, write_json};
 
 /// How long each cell trains.
@@ -40,7 +41,7 @@ impl Length {
     }
 }
 
-/// The steps of all cells of a set.
+/// The steps of all cells of a set that a criterion trains, or of the one beyond the paper.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Steps, warm-up included.
@@ -87,37 +88,66 @@ impl Plan {
 }
 
 impl Bench<'_> {
-    /// The plan of the set, made anew or as it was; `None` if it was told to stop.
-    pub(super) fn plan(&self, observer: &mut Observer) -> Result<Option<Plan>> {
-        let path = self.directory.join("plan.json");
+    /// The plan for a cell of the set, made anew or as it was; `None` if it was told to stop.
+    pub(super) fn plan(
+        &self,
+        criterion: Approach,
+        observer: &mut Observer,
+    ) -> Result<Option<Plan>> {
+        let path = self.directory.join(match criterion {
+            Approach::Paper(_) => "plan.json",
+            Approach::Beyond => "plan-beyond.json",
+        });
         if let Some(plan) = read_json(&path)? {
             return Ok(Some(plan));
         }
-        let mut seconds = BTreeMap::new();
-        if matches!(self.settings.length, Length::Budget(_)) {
-            observer(&Event::Timing(self.set));
-            let Some(timed) = self.time()? else { return Ok(None) };
-            seconds = timed;
-        }
-        let plan = Plan::new(self.settings.length, &preset(self.set).config(""), seconds);
+        let plan = match criterion {
+            Approach::Paper(_) => self.plan_criteria(observer)?,
+            Approach::Beyond => self.plan_beyond(observer)?,
+        };
+        let Some(plan) = plan else { return Ok(None) };
         fs::create_dir_all(&self.directory)
             .map_err(|source| TableError::Io { path: self.directory.clone(), source })?;
         write_json(&path, &plan)?;
         Ok(Some(plan))
     }
 
+    /// The steps that all criteria have.
+    fn plan_criteria(&self, observer: &mut Observer) -> Result<Option<Plan>> {
+        let mut seconds = BTreeMap::new();
+        if matches!(self.settings.length, Length::Budget(_)) {
+            observer(&Event::Timing(self.set));
+            let Some(timed) = self.time()? else { return Ok(None) };
+            seconds = timed;
+        }
+        Ok(Some(Plan::new(self.settings.length, &preset(self.set).config(""), seconds)))
+    }
+
     /// The configuration of a cell.
-    pub(super) fn config(&self, criterion: Method, plan: &Plan) -> FitConfig {
-        let mut config = preset(self.set).config(&self.source.to_string_lossy());
+    pub(super) fn config(&self, criterion: Approach, plan: &Plan) -> FitConfig {
+        match criterion {
+            Approach::Paper(criterion) => self.config_paper(criterion, plan),
+            Approach::Beyond => self.config_beyond(Some(plan.steps)),
+        }
+    }
+
+    /// With the seed, the validation part and the evaluation that all cells share.
+    pub(super) fn evaluated_alike(&self, mut config: FitConfig) -> FitConfig {
         config.seed = self.settings.seed;
         config.evaluation.particles = self.settings.particles;
         config.evaluation.estimates = self.settings.estimates;
-        config.step.criterion = criterion;
-        config.step.wide_share = self.settings.wide_share;
-        config.step.warm_up = plan.warm_up;
         // The paper uses a tenth of the validation part, and all of it where it is small.
         let [_, validation, _] = self.data.rows;
         config.validation.rows = if validation < 20_000 { 0 } else { validation / 10 };
+        config
+    }
+
+    fn config_paper(&self, criterion: Method, plan: &Plan) -> FitConfig {
+        let config = preset(self.set).config(&self.source.to_string_lossy());
+        let mut config = self.evaluated_alike(config);
+        config.step.criterion = criterion;
+        config.step.wide_share = self.settings.wide_share;
+        config.step.warm_up = plan.warm_up;
         let training = &mut config.training;
         let batch = match self.settings.length {
             Length::Full => training.batch_size,
@@ -139,12 +169,16 @@ impl Bench<'_> {
     ///
     /// The criteria take turns, so that a machine that is busy for a moment does not slow down one of them alone.
     fn time(&self) -> Result<Option<BTreeMap<String, StepSeconds>>> {
-        let criteria = &self.settings.criteria;
+        let of_paper = |approach: &Approach| match *approach {
+            Approach::Paper(criterion) => Some(criterion),
+            Approach::Beyond => None,
+        };
+        let criteria: Vec<Method> = self.settings.criteria.iter().filter_map(of_paper).collect();
         let any = Plan { steps: 1, warm_up: 0, seconds: BTreeMap::new() };
         let mut timers = criteria
             .iter()
             .map(|&criterion| {
-                StepTimer::new(&self.config(criterion, &any), self.data, self.threads)
+                StepTimer::new(&self.config_paper(criterion, &any), self.data, self.threads)
             })
             .collect::<Result<Vec<_>>>()?;
         for _ in 0..StepTimer::ROUNDS {

@@ -1,7 +1,8 @@
 //! What is published: the paper's table, and likelihoods of other methods on the same sets.
 
-use zhat::criterion::Method;
 use zhat_table::data::benchmark::Benchmark;
+
+use super::approach::Approach;
 
 /// A cell of the paper's table: each figure with its standard error over ten estimates.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,8 +13,9 @@ pub struct Published {
     pub wasserstein: (f64, f64),
 }
 
-/// The paper's figures; it leaves out ML-IS for the two largest sets, where training was unstable.
-pub fn published(set: Benchmark, criterion: Method) -> Option<Published> {
+/// The paper's figures: none for what goes beyond it, and it leaves out ML-IS for the two largest sets, where training was unstable.
+pub fn published(set: Benchmark, approach: Approach) -> Option<Published> {
+    let Approach::Paper(criterion) = approach else { return None };
     let column = super::CRITERIA.iter().position(|&column| column == criterion)?;
     let cell = |log_likelihood, wasserstein| Some(Published { log_likelihood, wasserstein });
     let row = match set {

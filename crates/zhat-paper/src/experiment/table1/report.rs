@@ -12,10 +12,10 @@ use zhat_table::Result;
 use zhat_table::data::benchmark::Benchmark;
 use zhat_table::fit::{Likelihood, MetricsRecord};
 
-use super::claims::{claims, few_count, label, title};
+use super::claims::{claims, few_count, title};
 use super::plan::REDUCED_RATE;
 use super::published::{CONTEXT, points, published, true_distance};
-use super::{Cell, Distances, Length, Settings, write_json};
+use super::{Approach, Cell, Distances, Length, Settings, write_json};
 
 /// The table so far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -66,8 +66,9 @@ impl Table1 {
             let shown = |value: fn(&Likelihood) -> f64| {
                 found.map_or_else(String::new, |found| digits(value(found)))
             };
-            let share = |found: &Likelihood| {
-                format!("{:.1} %", 100.0 * found.smallest_effective_sample_size)
+            let share = |found: &Likelihood| match found.particles {
+                0 => "–".into(),
+                _ => format!("{:.1} %", 100.0 * found.smallest_effective_sample_size),
             };
             let ours = found.map_or("diverged".into(), |found| digits(found.log_likelihood));
             let paper = published(cell.dataset, cell.criterion).map(|paper| paper.log_likelihood);
@@ -108,19 +109,23 @@ impl Table1 {
     pub fn scale(&self) -> Table {
         let mut table = Table::default();
         for cell in &self.cells {
-            let share = 100.0 * cell.steps as f64 / cell.paper_steps as f64;
+            let or_dash = |number: Option<String>| number.unwrap_or_else(|| "–".into());
+            let share = cell.share_of_paper().map(|share| format!("{:.3} %", 100.0 * share));
             table.entry(
                 names(cell),
                 [
                     ("steps", cell.steps.to_string()),
                     ("of them warm-up", cell.warm_up.to_string()),
-                    ("the paper's", cell.paper_steps.to_string()),
-                    ("share", format!("{share:.3} %")),
+                    ("the paper's", or_dash(cell.paper_steps.map(|steps| steps.to_string()))),
+                    ("share", or_dash(share)),
                     ("rows a step", cell.batch.to_string()),
-                    ("the paper's", cell.paper_batch.to_string()),
+                    ("the paper's", or_dash(cell.paper_batch.map(|rows| rows.to_string()))),
                     ("seconds a step", format!("{:.3}", cell.step_seconds.full)),
                     ("minutes", format!("{:.1}", cell.training_seconds / 60.0)),
-                    ("hours for --full", format!("{:.0}", cell.full_hours)),
+                    (
+                        "hours for --full",
+                        or_dash(cell.full_hours.map(|hours| format!("{hours:.0}"))),
+                    ),
                 ],
             );
         }
@@ -152,21 +157,36 @@ impl Table1 {
             notices.push("Interrupted: some cells are missing. Go on with --resume.".into());
         }
         if self.settings.length != Length::Full
-            && let Some(cell) = self.cells.first()
+            && let Some((cell, steps, batch)) = self
+                .cells
+                .iter()
+                .find_map(|cell| Some((cell, cell.paper_steps?, cell.paper_batch?)))
         {
-            let largest = self.cells.iter().map(|cell| cell.steps as f64 / cell.paper_steps as f64);
-            let hours: f64 = self.cells.iter().map(|cell| cell.full_hours).sum();
+            let largest = self.cells.iter().filter_map(Cell::share_of_paper);
+            let hours: f64 = self.cells.iter().filter_map(|cell| cell.full_hours).sum();
             notices.push(format!(
                 "A reduced table: at most {:.3} % of the paper's steps ({} of {} for {}), of {} rows instead of {}, at {} \
                  times its learning rate. The order of the criteria can be compared, the figures themselves cannot. The paper's \
                  steps would take {hours:.0} hours here (--full).",
                 100.0 * largest.fold(0.0, f64::max),
                 cell.steps,
-                cell.paper_steps,
+                steps,
                 title(cell.dataset),
                 cell.batch,
-                cell.paper_batch,
+                batch,
                 REDUCED_RATE,
+            ));
+        }
+        if self.cells.iter().any(|cell| cell.criterion == Approach::Beyond) {
+            let length = match self.settings.length {
+                Length::Full => "for its own number of steps",
+                Length::Steps(_) => "for as many steps as the others",
+                Length::Budget(_) => "for as long as the slowest of the others",
+            };
+            notices.push(format!(
+                "The row beyond the paper is not of its method, and none of its claims is about it: the default of `zhat fit`, \
+                 each conditional a tilt of an autoregressive base and normalised by itself, trained {length}. Its log Z is 0 and \
+                 has no error; its proposal is the base."
             ));
         }
         if self.settings.wide_share > 0.0 {
@@ -186,7 +206,7 @@ impl Table1 {
                     "{} by {}: at one stage only {:.0} of {} particles count, so log Z is likely too low and the \
                      likelihood too high.",
                     title(cell.dataset),
-                    label(cell.criterion),
+                    cell.criterion.label(),
                     found.smallest_effective_sample_size * found.particles as f64,
                     found.particles
                 ));
@@ -196,7 +216,7 @@ impl Table1 {
                     "{} by {}: the model does not fall far out (column {} has {}), so there is no Z. The figure is what an \
                      estimate finds that does not go out there, as the paper's is.",
                     title(cell.dataset),
-                    label(cell.criterion),
+                    cell.criterion.label(),
                     found.tail.column,
                     found.tail.figures()
                 ));
@@ -224,9 +244,16 @@ impl Table1 {
 
     fn page(&self, figure: &Figure) -> Result<Page> {
         let sets: Vec<String> = self.settings.datasets.iter().map(|&set| title(set)).collect();
+        let has_beyond = self.settings.criteria.contains(&Approach::Beyond);
+        let beside = if has_beyond {
+            " Beside them, beyond the paper, what zhat fits by default."
+        } else {
+            ""
+        };
         let mut page = Page::new("Table 1: the autoregressive EBM by ML-IS, RNCE and SMC-RNCE").lead(format!(
-            "{}: the paper's networks and settings, trained by each criterion for the same number of steps.",
-            sets.join(", ")
+            "{}: the paper's networks and settings, trained by each criterion for the same number of steps.{}",
+            sets.join(", "),
+            beside
         ));
         for notice in self.notices() {
             page = page.notice(&notice);
@@ -237,7 +264,7 @@ impl Table1 {
         }
         page = page.section("Validation").figure(
             figure,
-            "Log-likelihood of the validation rows while training: the model (solid) and its proposal (dotted).",
+            "Log-likelihood of the validation rows while training: the model (solid) and its proposal (dotted), against the share of its steps.",
         )?;
         let footer = format!("zhat {}, {} threads", self.version, self.threads);
         Ok(page.footer(footer))
@@ -249,7 +276,7 @@ impl Table1 {
             (
                 "Test log-likelihood, nats a row in standardised units",
                 "log Z is by SMC. The paper's error is that of log Z over ten estimates; the error over the test rows is \
-                 given beside it, and belongs to the paper's figures too.",
+                 given beside it, and belongs to the paper's figures too. Beyond the paper nothing is estimated.",
                 self.likelihoods(),
             ),
             (
@@ -285,13 +312,13 @@ impl Table1 {
             let curves: Vec<_> = cells.iter().map(|cell| validation_curves(out, cell)).collect();
             let (low, high) = limits(&curves);
             let mut panel = Panel::new(title(set))
-                .x("step", Scale::Linear)
+                .x("steps taken, %", Scale::Linear)
                 .y("validation log-likelihood", Scale::Linear)
                 .y_limits(low, high);
             for (index, (cell, [model, proposal])) in cells.iter().zip(curves).enumerate() {
                 let colour = Colour::of_series(index);
                 let proposal = Series::line("", colour, proposal).with_stroke(Stroke::Dotted);
-                let model = Series::line(label(cell.criterion), colour, model);
+                let model = Series::line(cell.criterion.label(), colour, model);
                 panel = panel.series(model).series(proposal);
             }
             panels.push(panel);
@@ -309,7 +336,7 @@ impl Table1 {
             let distances = cell.wasserstein.as_ref();
             let numbers = [
                 ("steps", Some(cell.steps as f64)),
-                ("paper_steps", Some(cell.paper_steps as f64)),
+                ("paper_steps", cell.paper_steps.map(|steps| steps as f64)),
                 ("log_likelihood", likelihood.map(|found| found.log_likelihood)),
                 ("se_log_z", likelihood.map(|found| found.se_log_z)),
                 ("se_test", likelihood.map(|found| found.se_test)),
@@ -323,7 +350,7 @@ impl Table1 {
                 ("paper_wasserstein", paper.map(|paper| paper.wasserstein.0)),
                 ("paper_se_wasserstein", paper.map(|paper| paper.wasserstein.1)),
                 ("seconds_per_step", Some(cell.step_seconds.full)),
-                ("full_hours", Some(cell.full_hours)),
+                ("full_hours", cell.full_hours),
             ];
             if text.is_empty() {
                 text = format!("dataset,criterion,{}\n", numbers.map(|(name, _)| name).join(","));
@@ -358,11 +385,12 @@ fn validation_curves(out: &Path, cell: &Cell) -> [Vec<(f64, f64)>; 2] {
     let lines: Vec<MetricsRecord> =
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let points = |value: fn(&MetricsRecord) -> Option<f64>| -> Vec<(f64, f64)> {
-        lines.iter().filter_map(|line| Some((line.step as f64, value(line)?))).collect()
+        let share = |step: u64| 100.0 * step as f64 / cell.steps as f64;
+        lines.iter().filter_map(|line| Some((share(line.step), value(line)?))).collect()
     };
     // In the warm-up the energy is untrained.
     let mut model = points(|line| line.validation);
-    model.retain(|&(step, _)| step > cell.warm_up as f64);
+    model.retain(|&(share, _)| share > 100.0 * cell.warm_up as f64 / cell.steps as f64);
     [model, points(|line| line.validation_proposal)]
 }
 
@@ -379,7 +407,7 @@ fn limits(curves: &[[Vec<(f64, f64)>; 2]]) -> (f64, f64) {
 }
 
 fn names(cell: &Cell) -> [(&'static str, String); 2] {
-    [("set (D)", title(cell.dataset)), ("criterion", label(cell.criterion))]
+    [("set (D)", title(cell.dataset)), ("criterion", cell.criterion.label())]
 }
 
 fn distance_row(
