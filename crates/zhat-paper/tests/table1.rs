@@ -8,10 +8,10 @@ use std::sync::Arc;
 use zhat::criterion::Method;
 use zhat::rng::Streams;
 use zhat::watch::Watch;
-use zhat_paper::experiment::table1::{self, Approach, Length, Plan, Settings, Table1};
+use zhat_paper::experiment::table1::{self, Approach, Event, Length, Plan, Settings, Table1};
 use zhat_table::data::benchmark::{self, Benchmark, PreparedSet, Sizes};
 use zhat_table::data::{Table, write};
-use zhat_table::fit::mean_and_error;
+use zhat_table::fit::{self, mean_and_error};
 
 /// Columns of the made set.
 const COLUMNS: usize = 3;
@@ -88,6 +88,34 @@ fn beyond_the_paper_likelihood_and_draws_are_in_the_units_of_the_set() {
     // Other settings of an estimate are none for what is not estimated.
     let again = run(&Settings { particles: 500, ..settings }, &root);
     assert_eq!(again.cells, table.cells);
+}
+
+#[test]
+fn beyond_the_paper_a_training_that_is_stopped_goes_on_to_the_same_model() {
+    let (root, _) = made("stopped");
+    let settings =
+        Settings { points: Some(40), ..settings(&root, &[Approach::Beyond], Length::Steps(30)) };
+    let watch = Arc::new(Watch::default());
+    let mut stop = |event: &Event| {
+        if let Event::Fit(fit::Event::Step { step: 17, .. }) = event {
+            watch.stop();
+        }
+    };
+    let stopped = table1::run(&settings, &root.join("out"), 1, &watch, &mut stop).expect("a table");
+    assert!(stopped.interrupted && stopped.cells.is_empty());
+    let mut from = None;
+    let mut begin = |event: &Event| {
+        if let Event::Training { from: step, .. } = event {
+            from = Some(*step);
+        }
+    };
+    let resumed = table1::run(&settings, &root.join("out"), 2, &Arc::default(), &mut begin);
+    assert!(from.is_some_and(|step| step > 0), "it began anew");
+    let whole = table1::run(&settings, &root.join("whole"), 2, &Arc::default(), &mut |_| {});
+    let [resumed, whole] = [resumed, whole].map(|table| table.expect("a table").cells.remove(0));
+    assert_eq!(resumed.likelihood, whole.likelihood);
+    assert_eq!(resumed.wasserstein, whole.wasserstein);
+    assert_eq!(resumed.best_step, whole.best_step);
 }
 
 #[test]
