@@ -105,7 +105,7 @@ fn better_marginals(train: &Table, validation: &Table, streams: &Streams) -> Res
     let plain = Standardiser::fit(train)?;
     let mapped = plain.clone().with_marginals(train, Marginals::Gaussian);
     let rows = train.rows() + validation.rows();
-    if rows >= FEW_ROWS || rows < 2 * FOLDS || mapped.maps.is_empty() {
+    if !(2 * FOLDS..FEW_ROWS).contains(&rows) || mapped.maps.is_empty() {
         return Ok(mapped);
     }
     let values = [train.values(), validation.values()].concat();
