@@ -172,8 +172,6 @@ impl FitConfig {
         let steps = if few { 400 } else { (EPOCHS * per_epoch).clamp(2_000.0, 20_000.0) as u64 };
         let steps = num_steps.unwrap_or(steps);
         let often = few || steps as f64 / per_epoch > OFTEN;
-        // A few columns leave little to be learnt by heart.
-        let dropout = if often { 0.3 * ((columns as f64 - 1.0) / 7.0).min(1.0) } else { 0.0 };
         config.model = ArEbmConfig {
             conditioner: Conditioner::Masked,
             energy_form: EnergyForm::Tilted,
@@ -188,7 +186,7 @@ impl FitConfig {
                 activation: Activation::Relu,
             },
             energy: NetworkSize { blocks: 1, width: 32, activation: Activation::Elu },
-            dropout,
+            dropout: if often { 0.3 } else { 0.0 },
             energy_dropout: Some(0.0),
             context: 32,
             ..ArEbmConfig::new(0)
