@@ -26,7 +26,7 @@ pub struct Arguments {
     /// What is minimised: ml-is, rnce, smc-rnce, smc-rnce-trajectory or q-only
     #[arg(long)]
     criterion: Option<Method>,
-    /// Stop after so many validations without a better one; 0 for never [default: 10]
+    /// Stop after so many validations without a better one; 0 for never [default: half of them, 10 where they are folds]
     #[arg(long)]
     patience: Option<u32>,
     #[command(flatten)]

@@ -196,6 +196,8 @@ impl FitConfig {
         config.training.batch_size = batch_size;
         config.training.learning_rate = if few { 1e-3 } else { 3e-3 };
         config.training.num_steps = steps;
+        // Half of the run: most is gained at its end, when the learning rate falls.
+        config.training.patience = if few { 10 } else { 20 };
         config.step.warm_up = (steps / 30).min(100);
         let validations = if few { 20 } else { 40 };
         config.training.validation_every = (steps / validations).max(1);

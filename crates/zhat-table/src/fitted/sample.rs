@@ -50,10 +50,10 @@ impl Sample {
     }
 }
 
-/// Says what draws are worth, where that is fewer than there are.
+/// Says what draws are worth, where that is fewer than there are by more than rounding to the same number explains.
 pub(crate) fn worth_fewer(rows: usize, effective_sample_size: f64) -> Option<String> {
     let worth = effective_sample_size.round();
-    (worth < rows as f64)
+    (worth < 0.99 * rows as f64)
         .then(|| format!("these {rows} draws are worth {worth} independent rows: some are copies"))
 }
 
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn draws_that_are_worth_fewer_rows_say_how_many() {
-        assert_eq!(worth_fewer(1000, 999.6), None);
+        assert_eq!(worth_fewer(1000, 995.0), None);
         assert!(worth_fewer(1000, 1.2).unwrap().contains("1000 draws are worth 1 independent row"));
     }
 }
