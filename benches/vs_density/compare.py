@@ -77,7 +77,7 @@ def zhat_fit(directory, rows, seconds, seed, out):
     if answer["rows"] != parts:
         raise RuntimeError(f"zhat's parts have {answer['rows']} rows, the split's {parts}")
     test = answer["test"]
-    trusted = not test["collapsed"]
+    trusted = answer["verdict"]["trusted"]
     return dict(test=test["log_likelihood"], se=test["se_test"], base=test["proposal_log_likelihood"],
                 base_se=test["proposal_se_test"], trusted=trusted, used=used)
 
@@ -85,7 +85,10 @@ def zhat_fit(directory, rows, seconds, seed, out):
 def zhat_step(preset, batch):
     """How `zhat bench` is called for the masked, tilted, locally normalised step with the prototype's shapes: mixture head with 10
     components, conditioner of 2 blocks of 256, context 32, energy of 2 blocks of 64, 10 negatives."""
-    settings = ["model.conditioner=masked", "model.tilt=tilted", "model.normalisation=local", "model.head=mixture"]
+    settings = ["model.conditioner=masked", "model.energy-form=tilted", "model.normalisation=local", "model.head=mixture",
+                "model.scales=exponential", "model.dropout=0.0", "model.context=32", "model.mixture-components=10",
+                "model.proposal.width=256", "model.proposal.blocks=2", "model.energy.width=64", "model.energy.blocks=2",
+                "model.energy.activation=elu"]
     return [PROGRAM, "bench", "--preset", preset, "--batch", batch, "--negatives", 10, "--threads", 1, "--steps", 15, "--json",
             *[word for setting in settings for word in ("--set", setting)]]
 
