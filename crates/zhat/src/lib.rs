@@ -21,6 +21,7 @@ pub mod kernel;
 mod linalg;
 pub mod model;
 mod naming;
+mod normal;
 pub mod proposal;
 pub mod rng;
 pub mod sampler;
@@ -32,3 +33,4 @@ pub mod weights;
 
 pub use burn;
 pub use error::{Error, Result};
+pub use normal::normal_quantile;

@@ -9,6 +9,7 @@ use super::model::ArEbm;
 use super::network::{ResidualNet, bias_of, constant_linear};
 use crate::error::{Error, Result, at_least, positive};
 use crate::gaussian_mixture::GaussianMixture;
+use crate::normal::normal_quantile;
 use crate::rng::Stream;
 
 /// How much of a row's mass the network starts with, beside a Gaussian mixture that is known.
@@ -280,47 +281,6 @@ fn standard_normal(features: usize) -> Result<GaussianMixture> {
     GaussianMixture::new(features, vec![0.0], vec![0.0; features], factor)
 }
 
-/// The quantile of a standard normal (Acklam's rational approximation, relative error 1e-9).
-fn normal_quantile(p: f64) -> f64 {
-    let (a, b) = (
-        [
-            -39.696_830_28,
-            220.946_098_4,
-            -275.928_510_4,
-            138.357_751_9,
-            -30.664_798_07,
-            2.506_628_277,
-        ],
-        [-54.476_098_8, 161.585_836_9, -155.698_979_9, 66.801_311_89, -13.280_681_55],
-    );
-    let (c, d) = (
-        [
-            -0.007_784_894_002,
-            -0.322_396_458,
-            -2.400_758_277,
-            -2.549_732_539,
-            4.374_664_141,
-            2.938_163_983,
-        ],
-        [0.007_784_695_709, 0.322_467_129_1, 2.445_134_137, 3.754_408_662],
-    );
-    let polynomial = |coefficients: &[f64], x: f64, last: f64| {
-        coefficients.iter().fold(0.0, |sum, coefficient| sum * x + coefficient) * x + last
-    };
-    let tail = |p: f64| {
-        let q = (-2.0 * p.ln()).sqrt();
-        polynomial(&c[..5], q, c[5]) / polynomial(&d, q, 1.0)
-    };
-    match p {
-        p if p < 0.02425 => tail(p),
-        p if p > 1.0 - 0.02425 => -tail(1.0 - p),
-        _ => {
-            let q = p - 0.5;
-            q * polynomial(&a[..5], q * q, a[5]) / polynomial(&b, q * q, 1.0)
-        }
-    }
-}
-
 fn tilt_bound() -> f64 {
     4.0
 }
@@ -336,13 +296,6 @@ fn is_zero(number: &usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_of_a_normal() {
-        for (p, z) in [(0.5, 0.0), (0.975, 1.959_964), (0.01, -2.326_348), (0.25, -0.674_490)] {
-            assert!((normal_quantile(p) - z).abs() < 1e-5, "{p} {}", normal_quantile(p));
-        }
-    }
 
     #[test]
     fn bad_settings_are_named() {
