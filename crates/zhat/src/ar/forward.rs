@@ -15,7 +15,7 @@ use crate::gaussian_mixture::Conditionals;
 use crate::rng::Stream;
 
 /// Nodes of normalisers that go through the energy network together.
-const NODES: usize = 480;
+pub(super) const NODES: usize = 480;
 /// Draws of the base that are tried at a time for each row.
 const TRIES: usize = 4;
 /// What a tilt may be above its largest value at the nodes of the base, in nats.
@@ -549,13 +549,13 @@ pub(super) fn rows_of(distinct: &[usize], candidates: usize, rows: usize) -> Vec
 }
 
 /// What a free factor gains outside a range, so that it can be integrated; it has no parameters.
-fn confining(from: f32, x: f32) -> f32 {
+pub(super) fn confining(from: f32, x: f32) -> f32 {
     let beyond = (x.abs() - from).max(0.0);
     -0.5 * beyond * beyond
 }
 
 /// What the outputs of the energy network mean: `log p~` itself, or the tilt.
-fn factors(engine: &Engine, outputs: &[f32], values: &mut [f32]) {
+pub(super) fn factors(engine: &Engine, outputs: &[f32], values: &mut [f32]) {
     match engine.config.energy_form {
         EnergyForm::Free => free_factors(outputs, values),
         EnergyForm::Tilted => tilts(engine.config.tilt_bound as f32, outputs, values),

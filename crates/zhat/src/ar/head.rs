@@ -3,6 +3,7 @@
 //! Where there is more than one of them, each has a share that is learnt: `q = sum_e share_e q_e`. The raw outputs are
 //! `[mixture, spline, logits of the shares]`, as far as they are there.
 
+use super::cells::{ENDS, Node, around, fineness};
 use super::config::{ArEbmConfig, HeadForm, ScaleForm};
 use super::mixture::Mixture;
 use super::quadrature::{Rule, normal_nodes};
@@ -162,6 +163,22 @@ impl Head {
         }
     }
 
+    /// The same on both sides of a value, each part by itself: for the distribution function of what is made of the base.
+    pub(super) fn nodes_around(&self, x: f32, out: &mut Vec<Node>) {
+        let mut shares = self.shares.iter();
+        let mut share = || *shares.next().expect("a share for each part");
+        if let Some(mixture) = &self.mixture {
+            mixture_nodes_around(mixture, share(), x, out);
+        }
+        if let Some(spline) = &self.spline {
+            let node = |at, weight, below| out.push(Node { at, weight, below });
+            spline.nodes_around(x, share(), node);
+        }
+        if let Some(known) = &self.known {
+            mixture_nodes_around(known, share(), x, out);
+        }
+    }
+
     /// `log (share q_e(x))` of every part, and `log q(x)`.
     fn terms(&self, x: f32) -> ([f32; 3], f32) {
         let mut terms = [f32::NEG_INFINITY; 3];
@@ -187,6 +204,15 @@ fn mixture_nodes(mixture: &Mixture, share: f32, rule: Rule, out: &mut Vec<[f32; 
         for &[z, node] in normal_nodes(rule.nodes(weight, scale)) {
             out.push([mean + scale * z, weight * node]);
         }
+    }
+}
+
+fn mixture_nodes_around(mixture: &Mixture, share: f32, x: f32, out: &mut Vec<Node>) {
+    for [weight, mean, scale] in mixture.components() {
+        let weight = weight * share;
+        around(ENDS, (x - mean) / scale, fineness(weight, scale), |z, node, below| {
+            out.push(Node { at: mean + scale * z, weight: weight * node, below });
+        });
     }
 }
 

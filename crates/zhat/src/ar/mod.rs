@@ -1,6 +1,7 @@
 //! The autoregressive EBM: networks, proposal, training step, sampling and evaluation.
 
 mod bridge;
+mod cells;
 mod coefficients;
 mod config;
 mod criterion;
@@ -29,6 +30,7 @@ mod tile;
 mod trunk;
 mod workload;
 
+pub use cells::CellScores;
 pub use config::{
     Activation, ArEbmConfig, Conditioner, EnergyForm, HeadForm, NetworkSize, Normalisation,
     ScaleForm,

@@ -3,6 +3,7 @@
 //! `z = S(x)` is standard normal, so `log q(x) = log N(S(x)) + log S'(x)`. The raw outputs are `[widths, heights, slopes]` of
 //! the bins on `[-RANGE, RANGE]`, `b`, `b` and `b - 1` of them; outside `S` is the identity. Where all are zero, so is `S`.
 
+use super::cells::{around, fineness};
 use super::quadrature::{Rule, legendre_nodes};
 use crate::rng::Stream;
 
@@ -130,6 +131,24 @@ impl Spline {
                 }
                 middle += 2.0 * half;
             }
+        }
+    }
+
+    /// The same on both sides of a value, each bin by itself.
+    pub fn nodes_around(&self, x: f32, share: f32, mut node: impl FnMut(f32, f32, bool)) {
+        let cut = match x.abs() >= RANGE {
+            true => x,
+            false => self.forward(&self.place(0, x)).0,
+        };
+        let [widths, bins] = self.knots.each_ref().map(|knots| knots.windows(2));
+        for (ends, bin) in widths.zip(bins) {
+            let height = bin[1] - bin[0];
+            // No piece is wide in `z`, nor in `x`, where the function varies that is integrated.
+            let (widest, number) = fineness(share, 1.0);
+            let widest = widest.min(height / (ends[1] - ends[0]) * widest);
+            around([bin[0], bin[1]], cut, (widest, number), |z, weight, below| {
+                node(self.quantile(z), share * weight, below);
+            });
         }
     }
 

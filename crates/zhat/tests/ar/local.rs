@@ -8,10 +8,10 @@ use zhat::smc::SmcConfig;
 use crate::grid::{kolmogorov_smirnov, quadrature, slice};
 use crate::small_model::{config, random};
 
-const HEADS: [HeadForm; 3] = [HeadForm::Mixture, HeadForm::Spline, HeadForm::Both];
+pub const HEADS: [HeadForm; 3] = [HeadForm::Mixture, HeadForm::Spline, HeadForm::Both];
 
 /// Tilted and normalised factor by factor.
-fn local(head: HeadForm) -> ArEbmConfig {
+pub fn local(head: HeadForm) -> ArEbmConfig {
     ArEbmConfig {
         conditioner: Conditioner::Masked,
         energy_form: EnergyForm::Tilted,
@@ -25,7 +25,7 @@ fn local(head: HeadForm) -> ArEbmConfig {
 }
 
 /// `log p~(x_d | x_<d)` of rows, in plain operations and without a normaliser.
-fn factor(model: &ArEbm, stage: usize, rows: Vec<f32>) -> Vec<f64> {
+pub fn factor(model: &ArEbm, stage: usize, rows: Vec<f32>) -> Vec<f64> {
     let shape = [rows.len() / 2, 2];
     let rows = Tensor::<2>::from_data(TensorData::new(rows, shape), &Device::flex());
     let log_p = model.log_factor(stage, rows).into_data();
