@@ -5,7 +5,7 @@ mod common;
 use common::experiment;
 use zhat_report::{
     Align, Claim, Decision, Table, export,
-    figure::{Colour, Figure, Panel, Scale, Series},
+    figure::{Colour, Figure, LegendPosition, Panel, Scale, Series},
     page::Page,
 };
 
@@ -106,6 +106,44 @@ fn figures_scale_with_the_page_and_are_described() {
     let html = page();
     assert!(html.contains("<svg role=\"img\" aria-label=\"&quot;Error&quot;; pθ against step; &lt;arm&gt;\" viewBox=\"0 0 380 300\""));
     assert!(!html.contains("<svg width="));
+}
+
+#[test]
+fn a_cell_of_a_wide_table_knows_its_header_and_one_of_a_narrow_table_need_not() {
+    let table = |columns: usize| {
+        let headers = (0..columns).map(|column| (format!("<{column}>"), Align::Right));
+        let mut table = Table::new(headers);
+        table.row((0..columns).map(|column| column.to_string()));
+        Page::new("Tables").table("", &table).to_html()
+    };
+    let wide = table(5);
+    assert!(wide.contains("<table class=\"wide\">"));
+    assert!(wide.contains("<td class=\"number\" data-label=\"&lt;4&gt;\">4</td>"), "{wide}");
+    assert!(table(3).contains("<table>") && !table(3).contains("data-label=\""));
+}
+
+#[test]
+fn small_panels_stand_in_a_grid_under_titles_that_are_text() {
+    let panel = |name: &str| {
+        let series = Series::line("data", Colour::BLUE, vec![(0.0, 1.0), (1.0, 2.0)]);
+        Panel::new(name).y_names(vec![]).series(series).legend(LegendPosition::Absent)
+    };
+    let panels = ["größe", "a < b", "重さ"].map(panel);
+    let html = Page::new("Grid").grid(&panels, "Three.").expect("drawn").to_html();
+    assert_eq!(html.matches("<svg role=\"img\"").count(), 3);
+    for title in ["größe", "a &lt; b", "重さ"] {
+        assert!(
+            html.contains(&format!("<p>{title}</p><svg role=\"img\" aria-label=\"{title}; data\""))
+        );
+    }
+    assert!(html.contains("<b>Figure 1.</b> Three."));
+}
+
+#[test]
+fn what_may_be_relied_on_is_not_set_off_as_a_warning() {
+    let html = Page::new("Verdict").assurance("Yes.").notice("No.").to_html();
+    assert!(html.contains("<p class=\"notice good\" role=\"note\">Yes.</p>"));
+    assert!(html.contains("<p class=\"notice\" role=\"note\">No.</p>"));
 }
 
 #[test]

@@ -57,13 +57,25 @@ impl Colour {
     pub(super) fn of_density(fraction: f64) -> Self {
         const STOPS: [Colour; 4] =
             [Colour::WHITE, Colour::SKY, Colour::BLUE, Colour::new(10, 18, 52)];
-        let position = fraction.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
-        let below = (position as usize).min(STOPS.len() - 2);
+        Self::between(&STOPS, fraction)
+    }
+
+    /// The colour of a number between -1 and 1: from a dark red through white at 0 to the paper's blue.
+    pub(super) fn of_sign(number: f64) -> Self {
+        const STOPS: [Colour; 5] =
+            [Colour::new(150, 28, 12), Colour::VERMILION, Colour::WHITE, Colour::SKY, Colour::BLUE];
+        Self::between(&STOPS, 0.5 + 0.5 * number)
+    }
+
+    /// The colour at some part of the way along the stops.
+    fn between(stops: &[Self], fraction: f64) -> Self {
+        let position = fraction.clamp(0.0, 1.0) * (stops.len() - 1) as f64;
+        let below = (position as usize).min(stops.len() - 2);
         let part = position - below as f64;
         let mix = |from: u8, to: u8| {
             (f64::from(from) + part * (f64::from(to) - f64::from(from))).round() as u8
         };
-        let (from, to) = (STOPS[below], STOPS[below + 1]);
+        let (from, to) = (stops[below], stops[below + 1]);
         Self::new(mix(from.red, to.red), mix(from.green, to.green), mix(from.blue, to.blue))
     }
 }
@@ -88,5 +100,12 @@ mod tests {
         assert!(
             (0..100).all(|k| lightness(f64::from(k + 1) / 100.0) < lightness(f64::from(k) / 100.0))
         );
+    }
+
+    #[test]
+    fn zero_is_white_and_signs_are_told_apart() {
+        assert_eq!(Colour::of_sign(0.0), Colour::WHITE);
+        let (below, above) = (Colour::of_sign(-0.6), Colour::of_sign(0.6));
+        assert!(below.red > below.blue && above.blue > above.red);
     }
 }

@@ -11,6 +11,16 @@ use crate::error::ReportError;
 /// Colours are rounded to this many levels, so that neighbouring cells of one level become one rectangle.
 const LEVELS: usize = 64;
 
+/// What colours stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Colours {
+    /// White is nothing, and darker is more: for densities.
+    #[default]
+    Amounts,
+    /// White is zero, blue is above it and red below, as far on one side as on the other: for correlations.
+    Signs,
+}
+
 /// Values on a regular grid.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Density {
@@ -22,6 +32,8 @@ pub struct Density {
     pub rows: Vec<Vec<f64>>,
     /// What the colour bar shows; may be empty.
     pub label: String,
+    /// What colours stand for.
+    pub colours: Colours,
 }
 
 impl Density {
@@ -35,12 +47,17 @@ impl Density {
             |range, count| (0..count).map(move |index| between(range, index as f64 + 0.5, count));
         let row = |y| centres(x_range, columns).map(|x| density(x, y)).collect();
         let rows = centres(y_range, rows).map(row).collect();
-        Self { x_range, y_range, rows, label: String::new() }
+        Self { x_range, y_range, rows, ..Self::default() }
     }
 
     /// Names the colour bar.
     pub fn with_label(self, label: impl Into<String>) -> Self {
         Self { label: label.into(), ..self }
+    }
+
+    /// Other colours.
+    pub fn with_colours(self, colours: Colours) -> Self {
+        Self { colours, ..self }
     }
 
     /// An error unless all rows are equally long.
@@ -72,8 +89,10 @@ impl Density {
                 let end = start + run.len();
                 let across = x_edge(start, cells.len()).zip(x_edge(end, cells.len()));
                 start = end;
-                if let (Some(level @ 1..), Some(across), Some(up)) = (level(&run[0]), across, up) {
-                    draw_cell(canvas, frame, across, up, level)?;
+                if let (Some(level), Some(across), Some(up)) = (level(&run[0]), across, up)
+                    && self.colour(level) != Colour::WHITE
+                {
+                    draw_cell(canvas, frame, across, up, self.colour(level))?;
                 }
             }
         }
@@ -84,7 +103,7 @@ impl Density {
     pub(super) fn draw_bar(&self, canvas: &Canvas<'_>, bar: Frame, text_size: f64) -> Drawn {
         for level in 0..LEVELS {
             let (low, high) = (level as f64 / LEVELS as f64, (level + 1) as f64 / LEVELS as f64);
-            draw_cell(canvas, bar, (0.0, 1.0), (low, high), level)?;
+            draw_cell(canvas, bar, (0.0, 1.0), (low, high), self.colour(level))?;
         }
         canvas.border(bar, Colour::GREY, 0.6)?;
         for tick in self.scale()?.ticks(4) {
@@ -101,11 +120,24 @@ impl Density {
         Axis::new("colour bar", Scale::Linear, Some(self.ends()), [].into_iter(), 0.0)
     }
 
-    /// The values that are white and darkest: 0 (or the least, if negative) and the greatest.
+    fn colour(&self, level: usize) -> Colour {
+        let fraction = level as f64 / (LEVELS - 1) as f64;
+        match self.colours {
+            Colours::Amounts => Colour::of_density(fraction),
+            Colours::Signs => Colour::of_sign(2.0 * fraction - 1.0),
+        }
+    }
+
+    /// The values at both ends of the colour bar: 0 (or the least, if negative) and the greatest; where colours are signs, one is
+    /// minus the other.
     fn ends(&self) -> (f64, f64) {
         let finite = || self.rows.iter().flatten().copied().filter(|value| value.is_finite());
         let low = finite().fold(0.0, f64::min);
         let high = finite().fold(f64::NEG_INFINITY, f64::max);
+        if self.colours == Colours::Signs {
+            let largest = high.max(-low);
+            return if largest > 0.0 { (-largest, largest) } else { (-1.0, 1.0) };
+        }
         if high > low { (low, high) } else { (low, low + 1.0) }
     }
 }
@@ -121,7 +153,7 @@ fn draw_cell(
     frame: Frame,
     (left, right): (f64, f64),
     (bottom, top): (f64, f64),
-    level: usize,
+    colour: Colour,
 ) -> Drawn {
     const OVERLAP: f64 = 0.5;
     let (left, bottom) = frame.at(left.clamp(0.0, 1.0), bottom.clamp(0.0, 1.0));
@@ -135,5 +167,5 @@ fn draw_cell(
         right: (right + OVERLAP).min(frame.right),
         top: (top - OVERLAP).max(frame.top),
     };
-    canvas.rectangle(cell, Colour::of_density(level as f64 / (LEVELS - 1) as f64), 1.0)
+    canvas.rectangle(cell, colour, 1.0)
 }

@@ -31,7 +31,7 @@ mod ticks;
 
 pub use axis::Scale;
 pub use colour::Colour;
-pub use density::Density;
+pub use density::{Colours, Density};
 pub use drawing::Drawing;
 pub use legend::LegendPosition;
 pub use marker::Marker;

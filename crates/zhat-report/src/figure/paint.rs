@@ -15,8 +15,7 @@ const MINOR_TICK: f64 = 2.5;
 impl Plan<'_> {
     /// Draws the panel with its data in `frame`.
     pub fn draw(&self, canvas: &Canvas<'_>, frame: Frame) -> Drawn {
-        let x_ticks = self.x.ticks((frame.width() / 50.0) as usize);
-        let y_ticks = self.y.ticks(Self::labels_up(frame.height()));
+        let (x_ticks, y_ticks) = (self.x_ticks(frame.width()), self.y_ticks(frame.height()));
         match &self.panel.density {
             None => draw_grid(canvas, frame, &x_ticks, &y_ticks)?,
             Some(density) => {

@@ -21,6 +21,10 @@ pub struct Panel {
     pub x_limits: Option<(f64, f64)>,
     /// The ends of the y axis; from the data when not given.
     pub y_limits: Option<(f64, f64)>,
+    /// Names of equal parts of the x axis, in place of numbers; none of them leaves it bare.
+    pub x_names: Option<Vec<String>>,
+    /// Names of equal parts of the y axis, from bottom to top.
+    pub y_names: Option<Vec<String>>,
     /// Lines and clouds of points, later ones over earlier ones.
     pub series: Vec<Series>,
     /// A heat map behind the series.
@@ -55,6 +59,16 @@ impl Panel {
     /// Fixes the ends of the y axis.
     pub fn y_limits(self, low: f64, high: f64) -> Self {
         Self { y_limits: Some((low, high)), ..self }
+    }
+
+    /// Names for equal parts of the x axis in place of numbers; without any the axis is bare.
+    pub fn x_names(self, names: Vec<String>) -> Self {
+        Self { x_names: Some(names), ..self }
+    }
+
+    /// Names for equal parts of the y axis, from bottom to top, in place of numbers; without any the axis is bare.
+    pub fn y_names(self, names: Vec<String>) -> Self {
+        Self { y_names: Some(names), ..self }
     }
 
     /// Adds a series over those that are there.

@@ -7,7 +7,7 @@ use super::{
     clip::{Frame, Point},
     font,
     legend::{Legend, Placement},
-    ticks::Tick,
+    ticks::{Tick, named_ticks},
 };
 use crate::error::ReportError;
 
@@ -81,8 +81,10 @@ impl<'a> Plan<'a> {
         }
         let (x, y) = axes(panel)?;
         let label = if panel.y_label.is_empty() { 4.0 } else { 27.0 };
-        let left = label + widest(&y.ticks(Self::labels_up(height))) + TICK + 5.0;
-        Ok(Self { panel, x, y, legend: Legend::new(panel), left, right })
+        let left = label + TICK + 5.0;
+        let mut plan = Self { panel, x, y, legend: Legend::new(panel), left, right };
+        plan.left += widest(&plan.y_ticks(height));
+        Ok(plan)
     }
 
     fn frame(&self, figure: &Figure, margins: (f64, f64), (across, down): Point) -> Frame {
@@ -121,9 +123,20 @@ impl<'a> Plan<'a> {
         Frame { left: frame.left - self.left + 20.0, top: frame.bottom + labels, ..frame }
     }
 
-    /// How many labels fit beside an axis of this height.
-    pub fn labels_up(height: f64) -> usize {
-        (height / 30.0) as usize
+    /// Ticks along a frame of this width.
+    pub fn x_ticks(&self, width: f64) -> Vec<Tick> {
+        match &self.panel.x_names {
+            Some(names) => named_ticks(names, (width / 20.0) as usize),
+            None => self.x.ticks((width / 50.0) as usize),
+        }
+    }
+
+    /// Ticks beside a frame of this height: as many as have room for their labels.
+    pub fn y_ticks(&self, height: f64) -> Vec<Tick> {
+        match &self.panel.y_names {
+            Some(names) => named_ticks(names, (height / 10.0) as usize),
+            None => self.y.ticks((height / 30.0) as usize),
+        }
     }
 
     fn height_below(&self, frame: Frame) -> f64 {

@@ -27,6 +27,17 @@ pub(super) fn linear_ticks(low: f64, high: f64, room: usize) -> Vec<Tick> {
         .collect()
 }
 
+/// Ticks in the middle of as many equal parts as there are names; some are left out where there is no room for all.
+pub(super) fn named_ticks(names: &[String], room: usize) -> Vec<Tick> {
+    let every = names.len().div_ceil(room.max(1)).max(1);
+    let position = |index: usize| (index as f64 + 0.5) / names.len() as f64;
+    let tick = |(index, name): (usize, &String)| Tick {
+        position: position(index),
+        label: Some(name.clone()),
+    };
+    names.iter().enumerate().step_by(every).map(tick).collect()
+}
+
 /// Ticks from the exponent `low` to the exponent `high`: powers of ten with labels, and 2 to 9 times them without.
 ///
 /// Where fewer than two powers of ten fit, other round values get the labels.
@@ -125,6 +136,17 @@ mod tests {
         // Eight minor ticks in each of four decades; 20 is just beyond the end, 10^1.301 = 19.9986.
         assert_eq!(ticks.len(), 5 + 4 * 8);
         assert!(ticks.iter().all(|tick| (-3.0..=1.301).contains(&tick.position)));
+    }
+
+    #[test]
+    fn names_stand_in_the_middle_of_their_parts_and_some_are_left_out_where_there_is_no_room() {
+        let names = ["a", "b", "c", "d"].map(String::from);
+        let places =
+            |room| named_ticks(&names, room).iter().map(|t| t.position).collect::<Vec<_>>();
+        assert_eq!(places(4), [0.125, 0.375, 0.625, 0.875]);
+        assert_eq!(places(3), [0.125, 0.625]);
+        assert_eq!(labels(&named_ticks(&names, 3)), ["a", "c"]);
+        assert!(named_ticks(&[], 3).is_empty());
     }
 
     #[test]

@@ -5,12 +5,15 @@ use indexmap::IndexMap;
 use super::html::{element, marked, plain};
 use crate::{
     error::ReportError,
-    figure::Figure,
+    figure::{Drawing, Figure, Panel},
     markup::escaped,
     record::{Claim, Decision},
     setting::Setting,
     table::{Align, Table},
 };
+
+/// A table of more columns than this has no room on a narrow screen.
+const NARROW: usize = 3;
 
 /// Links to the sections.
 pub(super) fn contents(sections: &[String]) -> String {
@@ -49,23 +52,43 @@ pub(super) fn figure(number: usize, figure: &Figure, caption: &str) -> Result<St
     let columns = figure.columns.map_or(columns, |wanted| wanted.clamp(1, 3));
     let mut html = format!("<figure>\n<div class=\"panels panels-{columns}\">\n");
     for (index, (drawing, panel)) in drawings.iter().zip(&figure.panels).enumerate() {
-        // The outlines cannot be read aloud, so the panel says what it is.
-        let labels = panel.series.iter().map(|series| series.label.clone());
-        let against = format!("{} against {}", panel.y_label, panel.x_label);
-        let spoken = joined("; ", [panel.title.clone(), against, joined(", ", labels)]);
-        let spoken = plain(&spoken);
-        let svg = drawing.svg_with_prefix(&format!("figure{number}-{index}-"));
-        let (width, height) = drawing.size();
-        let sized = format!("<svg width=\"{width}\" height=\"{height}\"");
-        let scaled =
-            format!("<svg role=\"img\" aria-label=\"{spoken}\" viewBox=\"0 0 {width} {height}\"");
-        html.push_str(&svg.replacen(&sized, &scaled, 1));
+        html.push_str(&scaled(drawing, panel, &format!("figure{number}-{index}-")));
     }
-    html.push_str(&format!(
-        "</div>\n<figcaption><b>Figure {number}.</b> {}</figcaption>\n</figure>\n",
-        marked(caption)
-    ));
-    Ok(html)
+    Ok(html + &end_of_figure(number, caption))
+}
+
+/// Small panels, whose titles are text of the page: columns may have any name, and the font of drawings has few letters.
+pub(super) fn grid(number: usize, panels: &[Panel], caption: &str) -> Result<String, ReportError> {
+    let untitled = panels.iter().map(|panel| Panel { title: String::new(), ..panel.clone() });
+    let drawings = Figure::new(untitled.collect()).with_panel_size(190.0, 120.0).draw_panels()?;
+    let mut html = "<figure>\n<div class=\"panels panels-small\">\n".to_owned();
+    for (index, (drawing, panel)) in drawings.iter().zip(panels).enumerate() {
+        let svg = scaled(drawing, panel, &format!("figure{number}-{index}-"));
+        let title = element("p", &panel.title);
+        html.push_str(&format!("<div title=\"{}\">{title}{svg}</div>", plain(&panel.title)));
+    }
+    Ok(html + &end_of_figure(number, caption))
+}
+
+/// A drawing that scales with the page; its outlines cannot be read aloud, so it says what it is.
+fn scaled(drawing: &Drawing, panel: &Panel, prefix: &str) -> String {
+    let labels = panel.series.iter().map(|series| series.label.clone());
+    let against = match [&panel.y_label, &panel.x_label] {
+        [y, x] if y.is_empty() && x.is_empty() => String::new(),
+        [y, x] => format!("{y} against {x}"),
+    };
+    let spoken = joined("; ", [panel.title.clone(), against, joined(", ", labels)]);
+    let spoken = plain(&spoken);
+    let (width, height) = drawing.size();
+    let sized = format!("<svg width=\"{width}\" height=\"{height}\"");
+    let scaled =
+        format!("<svg role=\"img\" aria-label=\"{spoken}\" viewBox=\"0 0 {width} {height}\"");
+    drawing.svg_with_prefix(prefix).replacen(&sized, &scaled, 1)
+}
+
+fn end_of_figure(number: usize, caption: &str) -> String {
+    let caption = marked(caption);
+    format!("</div>\n<figcaption><b>Figure {number}.</b> {caption}</figcaption>\n</figure>\n")
 }
 
 /// The parts that are not empty, with something between them.
@@ -74,11 +97,18 @@ fn joined(between: &str, parts: impl IntoIterator<Item = String>) -> String {
 }
 
 pub(super) fn table(caption: &str, table: &Table) -> String {
+    let wide = table.columns().len() > NARROW;
     let row = |tag: fn(usize) -> &'static str, cells: Vec<&String>| {
         let cells = cells.into_iter().zip(table.columns()).enumerate();
-        let cell = |(index, (text, (_, align))): (usize, (&String, &(String, Align)))| {
+        let cell = |(index, (text, (header, align))): (usize, (&String, &(String, Align)))| {
             let class = if *align == Align::Right { " class=\"number\"" } else { "" };
-            element(&format!("{}{class}", tag(index)), text)
+            let tag = tag(index);
+            // On a narrow screen every cell of a wide table stands in a line of its own, beside its header.
+            let label = match tag == "td" && wide && !text.is_empty() {
+                true => format!(" data-label=\"{}\"", plain(header)),
+                false => String::new(),
+            };
+            element(&format!("{tag}{class}{label}"), text)
         };
         format!("<tr>{}</tr>", cells.map(cell).collect::<String>())
     };
@@ -88,7 +118,8 @@ pub(super) fn table(caption: &str, table: &Table) -> String {
         // Outside of what scrolls: a caption of the table's own would be as wide as the table, or make it wider.
         html = element("p class=\"caption\"", caption) + "\n";
     }
-    html.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead>");
+    let class = if wide { " class=\"wide\"" } else { "" };
+    html.push_str(&format!("<div class=\"scroll\" tabindex=\"0\"><table{class}>\n<thead>"));
     html.push_str(&row(|_| "th scope=\"col\"", headers));
     html.push_str("</thead>\n<tbody>\n");
     for cells in table.rows() {

@@ -18,7 +18,13 @@ mod html;
 
 use indexmap::IndexMap;
 
-use crate::{error::ReportError, figure::Figure, record::Claim, setting::Setting, table::Table};
+use crate::{
+    error::ReportError,
+    figure::{Figure, Panel},
+    record::Claim,
+    setting::Setting,
+    table::Table,
+};
 
 /// A page in the making. Every text is escaped; nothing on the page is loaded from elsewhere, and it needs no scripts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,6 +76,11 @@ impl Page {
         self.element("p class=\"notice\" role=\"note\"", text)
     }
 
+    /// A paragraph that may be relied on, set off as a notice is.
+    pub fn assurance(self, text: &str) -> Self {
+        self.element("p class=\"notice good\" role=\"note\"", text)
+    }
+
     /// Claims, each with whether it holds and what was measured.
     pub fn claims(self, claims: &[Claim]) -> Self {
         self.block(block::claims(claims))
@@ -79,6 +90,13 @@ impl Page {
     pub fn figure(mut self, figure: &Figure, caption: &str) -> Result<Self, ReportError> {
         self.figures += 1;
         let block = block::figure(self.figures, figure, caption)?;
+        Ok(self.block(block))
+    }
+
+    /// Many small panels with one caption, each with its title above it, as many side by side as there is room for.
+    pub fn grid(mut self, panels: &[Panel], caption: &str) -> Result<Self, ReportError> {
+        self.figures += 1;
+        let block = block::grid(self.figures, panels, caption)?;
         Ok(self.block(block))
     }
 

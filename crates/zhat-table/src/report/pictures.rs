@@ -137,7 +137,7 @@ fn picture(density: &dyn Density, log_z: f64, [x, y]: Window) -> Result<Picture>
     let log_p_tilde = density.score(&centres)?.log_p_tilde;
     let row = |row: &[f64]| row.iter().map(|log_p| (log_p - log_z).exp()).collect();
     let rows = log_p_tilde.chunks_exact(GRID).map(row).collect();
-    Ok(Picture { x_range: x, y_range: y, rows, label: String::new() })
+    Ok(Picture { x_range: x, y_range: y, rows, ..Picture::default() })
 }
 
 #[cfg(test)]
