@@ -66,12 +66,12 @@ fn several_runs_make_one_page_and_one_run_its_own() {
         "<a href=\"#section-2\">first</a>".to_owned(),
         "<h2 id=\"section-3\">second</h2>".to_owned(),
         "<th scope=\"row\">step.criterion</th>".to_owned(),
-        format!("<td class=\"number\">{likelihood:.4}</td>"),
+        format!("<td class=\"number\" data-label=\"model\">{likelihood:.4}</td>"),
     ] {
         assert!(html.contains(&part), "no {part}");
     }
-    // Validation of both; then twice training (2), sample sizes, pairs, data and density.
-    assert_eq!(html.matches("<svg").count(), 1 + 2 * 6);
+    // Validation of both; then twice training (2), sample sizes, columns (2), correlations (2), pairs, data and density.
+    assert_eq!(html.matches("<svg").count(), 1 + 2 * 10);
     for warning in ["cannot be compared", "tested on different rows"] {
         assert!(!html.contains(warning), "the runs are comparable");
     }

@@ -32,7 +32,7 @@ fn the_page_of_an_experiment_has_all_its_parts() {
         "<span class=\"badge fails\">does not hold</span>",
         "0 of 1 claim hold",
         "Median &amp; worst.",
-        "<th scope=\"row\">z</th>",
+        "<th scope=\"row\" data-label=\"arm\">z</th>",
         "<dt>rate</dt><dd>0.1</dd>",
         "zhat 0.1.0",
         "1.5 s on 2 threads",

@@ -104,7 +104,8 @@ pub(super) fn table(caption: &str, table: &Table) -> String {
             let class = if *align == Align::Right { " class=\"number\"" } else { "" };
             let tag = tag(index);
             // On a narrow screen every cell of a wide table stands in a line of its own, beside its header.
-            let label = match tag == "td" && wide && !text.is_empty() {
+            let label = match wide && !header.is_empty() && !text.is_empty() && !tag.contains("col")
+            {
                 true => format!(" data-label=\"{}\"", plain(header)),
                 false => String::new(),
             };

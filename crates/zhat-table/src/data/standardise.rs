@@ -131,18 +131,29 @@ impl Standardiser {
     /// # Panics
     /// If the values do not fill whole rows.
     pub fn log_derivatives(&self, rows: &[f32]) -> Vec<f64> {
+        let cells = self.cell_log_derivatives(rows);
+        cells.chunks_exact(self.dimension()).map(|row| row.iter().sum()).collect()
+    }
+
+    /// `log T'_d(x_d)` of every cell; NaN where it is missing.
+    ///
+    /// # Panics
+    /// If the values do not fill whole rows.
+    pub fn cell_log_derivatives(&self, rows: &[f32]) -> Vec<f64> {
         assert_eq!(rows.len() % self.dimension(), 0, "the values fill whole rows");
-        let log_scale: f64 = self.std_dev.iter().map(|std_dev| std_dev.ln()).sum();
+        let log_scales: Vec<f64> = self.std_dev.iter().map(|std_dev| std_dev.ln()).collect();
         let of_cell = |(column, &value): (usize, &f32)| {
             let standard = self.standardised(column, f64::from(value));
-            match self.map(column) {
+            let of_map = match self.map(column) {
                 _ if value.is_nan() => f64::NAN,
                 Some(map) => map.log_derivative(standard),
                 None => 0.0,
-            }
+            };
+            of_map - log_scales[column]
         };
-        let of_row = |row: &[f32]| row.iter().enumerate().map(of_cell).sum::<f64>() - log_scale;
-        rows.chunks_exact(self.dimension()).map(of_row).collect()
+        rows.chunks_exact(self.dimension())
+            .flat_map(|row| row.iter().enumerate().map(of_cell))
+            .collect()
     }
 
     fn map(&self, column: usize) -> Option<&MarginalMap> {

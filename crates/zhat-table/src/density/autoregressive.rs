@@ -8,7 +8,7 @@ use zhat::rng::Streams;
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat::watch::Watch;
 
-use super::{Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Tail};
+use super::{CellScores, Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Tail};
 use crate::data::Standardiser;
 use crate::error::Result;
 
@@ -44,6 +44,20 @@ impl ArDensity {
             columns: columns.to_vec(),
             standardiser: standardiser.clone(),
         })
+    }
+
+    /// Rows as features, and whether each is whole. One that is not goes through the networks as zeros, for its results to be
+    /// blanked afterwards.
+    fn whole_features(&self, rows: &[f32]) -> (Vec<f32>, Vec<bool>) {
+        let mut features = self.standardiser.features(rows);
+        let mut whole = Vec::with_capacity(rows.len() / self.columns.len());
+        for row in features.chunks_exact_mut(self.columns.len()) {
+            whole.push(!row.iter().any(|cell| cell.is_nan()));
+            if whole.last() == Some(&false) {
+                row.fill(0.0);
+            }
+        }
+        (features, whole)
     }
 
     /// Plain importance sampling: SMC that never resamples.
@@ -91,15 +105,7 @@ impl Density for ArDensity {
 
     fn score(&self, rows: &[f32]) -> Result<RowScores> {
         self.watch.check()?;
-        let mut features = self.standardiser.features(rows);
-        // A row that is not whole goes through the networks as zeros and is blanked afterwards.
-        let mut whole = Vec::with_capacity(rows.len() / self.columns.len());
-        for row in features.chunks_exact_mut(self.columns.len()) {
-            whole.push(!row.iter().any(|cell| cell.is_nan()));
-            if whole.last() == Some(&false) {
-                row.fill(0.0);
-            }
-        }
+        let (features, whole) = self.whole_features(rows);
         let scores = self.evaluator.score(&features);
         let log_derivatives = self.standardiser.log_derivatives(rows);
         let in_units = |scores: Vec<f64>| {
@@ -110,6 +116,22 @@ impl Density for ArDensity {
             scores.into_iter().zip(whole.iter().copied()).zip(&log_derivatives).map(score).collect()
         };
         Ok(RowScores { log_p_tilde: in_units(scores.log_p_tilde), log_q: in_units(scores.log_q) })
+    }
+
+    fn cells(&self, rows: &[f32]) -> Result<Option<CellScores>> {
+        self.watch.check()?;
+        let (features, whole) = self.whole_features(rows);
+        let Some(mut cells) = self.evaluator.cells(&features) else { return Ok(None) };
+        let log_derivatives = self.standardiser.cell_log_derivatives(rows);
+        let of_cells = cells.log_p.iter_mut().zip(&mut cells.below).zip(log_derivatives);
+        for (cell, ((log_p, below), log_derivative)) in of_cells.enumerate() {
+            match whole[cell / self.columns.len()] {
+                true => *log_p += log_derivative,
+                // An increasing map leaves the share below a cell as it is.
+                false => (*log_p, *below) = (f64::NAN, f64::NAN),
+            }
+        }
+        Ok(Some(cells))
     }
 
     fn draw(&self, given: &[f32], particles: usize, streams: &Streams) -> Result<Cloud> {
@@ -264,6 +286,72 @@ mod tests {
         let quantile = cloud.quantile(0, 0.9);
         let below = draws.iter().filter(|&&x| f64::from(x) <= quantile).count() as f64;
         assert!((below / 50_000.0 - 0.9).abs() < 5.0 * (0.09f64 / 50_000.0).sqrt());
+    }
+
+    /// Normalised column by column, with a column that is mapped to normal scores.
+    fn local_density() -> (ArDensity, Streams) {
+        let streams = Streams::new(12);
+        let mut rng = streams.stream("rows", 0, 0);
+        let mut row = || [(5.0 + rng.normal().exp()) as f32, (100.0 + 20.0 * rng.normal()) as f32];
+        let table = Table::new(
+            ["a", "b"].map(String::from).to_vec(),
+            (0..900).flat_map(|_| row()).collect(),
+        );
+        let standardiser =
+            Standardiser::fit(&table).unwrap().with_marginals(&table, Marginals::Gaussian);
+        assert!(standardiser.maps[0].is_some());
+        let config = ArEbmConfig {
+            normalisation: zhat::ar::Normalisation::Local,
+            energy_form: zhat::ar::EnergyForm::Tilted,
+            conditioner: zhat::ar::Conditioner::Masked,
+            features: 2,
+            ..ArEbmConfig::small()
+        };
+        let model = config.init(&Device::flex(), &mut streams.stream("init", 0, 0)).unwrap();
+        let (columns, watch) = (table.columns(), Arc::default());
+        (ArDensity::new(&model, Method::MlIs, columns, &standardiser, 2, watch).unwrap(), streams)
+    }
+
+    #[test]
+    fn cells_sum_to_the_score_in_the_units_of_the_data_and_shares_of_its_own_rows_are_uniform() {
+        let (density, streams) = local_density();
+        let number = 1_000;
+        let cloud = density.draw(&[f32::NAN; 2], number, &streams).unwrap();
+        let mut rows = cloud.sample(number, &mut streams.stream("draws", 0, 0)).rows;
+        let calibration =
+            crate::fitted::Calibration::new(&density.cells(&rows).unwrap().unwrap().below, 2);
+        // Level 0.01 for both columns together, and the seed is fixed.
+        assert!(calibration.beyond().is_empty() && calibration.rows == number, "{calibration:?}");
+        rows[1] = f32::NAN;
+        let cells = density.cells(&rows).unwrap().unwrap();
+        let scores = density.score(&rows).unwrap().log_p_tilde;
+        assert!(cells.log_p[..2].iter().chain(&cells.below[..2]).all(|cell| cell.is_nan()));
+        for (cells, score) in cells.log_p.chunks_exact(2).zip(&scores).skip(1) {
+            assert!((cells[0] + cells[1] - score).abs() < 1e-9, "{cells:?} {score}");
+        }
+        assert_eq!(self::density(Method::Rnce).0.cells(&rows).unwrap(), None);
+    }
+
+    #[test]
+    fn a_row_is_strange_for_the_columns_that_make_it_so() {
+        let (density, streams) = local_density();
+        let cloud = density.draw(&[f32::NAN; 2], 2_000, &streams).unwrap();
+        let mut rows = cloud.sample(2_000, &mut streams.stream("draws", 0, 0)).rows;
+        rows[2 * 700 + 1] = 400.0;
+        let found = crate::fitted::strangest(&density, &rows, 3).unwrap();
+        assert_eq!(found.rows.len(), 3);
+        let row = &found.rows[0];
+        assert_eq!((row.index, row.columns()[0]), (700, 1));
+        assert!(row.log_p_tilde < found.rows[1].log_p_tilde);
+        let usual = found.usual.as_ref().unwrap();
+        let mean = usual.log_p.iter().sum::<f64>() / (usual.log_p.len() / 2) as f64;
+        for row in &found.rows {
+            let sum: f64 = row.excess.iter().sum();
+            assert!((sum - (mean - row.log_p_tilde)).abs() < 1e-9, "{row:?} {mean}");
+        }
+        // A density with one normaliser for all has strange rows, but no columns that make them so.
+        let found = crate::fitted::strangest(&self::density(Method::Rnce).0, &rows, 2).unwrap();
+        assert!(found.usual.is_none() && found.rows.iter().all(|row| row.excess.is_empty()));
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub use autoregressive::ArDensity;
 pub use cloud::{Cloud, Draws};
 
 use serde::{Deserialize, Serialize};
+pub use zhat::ar::CellScores;
 use zhat::ar::RowScores;
 use zhat::evaluate::LogZ;
 use zhat::rng::Streams;
@@ -43,6 +44,13 @@ pub trait Density: std::fmt::Debug + Send + Sync {
     /// # Shapes
     /// - `rows`: `[n, columns]`
     fn score(&self, rows: &[f32]) -> Result<RowScores>;
+
+    /// What the density says of every cell given those before it in its row: log-densities, which sum to those of the rows, and shares
+    /// of the mass below; NaN for a row with a missing cell. None where it says nothing of a cell without those after it.
+    ///
+    /// # Shapes
+    /// - `rows`: `[n, columns]`
+    fn cells(&self, rows: &[f32]) -> Result<Option<CellScores>>;
 
     /// Weighted draws of the cells that are missing in a row, given the others.
     ///

@@ -1,11 +1,14 @@
 //! What a fitted density is for: to be evaluated, to score rows, to draw them, and to fill their missing cells.
 
 mod assess;
+mod calibration;
+mod correlation;
 mod distance;
 mod impute;
 mod rows;
 mod sample;
 mod score;
+mod strangest;
 mod verdict;
 
 use std::path::Path;
@@ -17,6 +20,8 @@ use zhat::watch::Watch;
 
 pub(crate) use assess::assess_by;
 pub use assess::{Assessment, assess};
+pub use calibration::{Calibration, Uniformity};
+pub use correlation::{PairDifference, errors_by_chance, pair_differences, rank_correlations};
 pub use distance::{DistanceKind, Distances, MOST_FOR_EXACT, distances};
 pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute};
 pub use rows::TestRows;
@@ -24,6 +29,7 @@ pub(crate) use rows::mean_log_density;
 pub(crate) use sample::worth_fewer;
 pub use sample::{Sample, SampleOptions, sample};
 pub use score::{Scored, score, score_columns};
+pub use strangest::{StrangeRow, Strangest, strangest};
 pub use verdict::Verdict;
 
 use crate::data::{Flow, Missing, ReadOptions, Source, Table, read_batches};

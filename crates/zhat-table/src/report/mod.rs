@@ -1,8 +1,13 @@
 //! Pages: `report.html` about a run, or one page about several.
 
 mod comparison;
+mod conditionals;
+mod correlations;
+mod limits;
+mod marginals;
 mod pictures;
 mod sections;
+mod shown;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,7 +76,7 @@ impl<'a> Finished<'a> {
 fn single(run: &Finished) -> Result<Page> {
     let result = &run.result;
     let title = format!("{}: a density by {}", result.source, result.criterion);
-    let page = Page::new(title).lead(sections::lead(result));
+    let page = Page::new(title).lead(sections::lead(result)).with_contents();
     let footer = format!("zhat {}, {:.1} s", result.version, result.seconds);
     Ok(sections::all(page, run, Page::section)?.footer(footer))
 }

@@ -1,19 +1,15 @@
 //! Data beside the model: pairs of columns, and the density of the first two.
 
-use zhat::rng::Streams;
 use zhat_report::figure::{Colour, Density as Picture, Figure, Panel, Scale, Series};
 use zhat_report::page::Page;
 
 use super::Finished;
-use crate::density::{Density, Draws};
+use super::shown::{DRAWS, Shown};
+use crate::density::Density;
 use crate::error::Result;
-use crate::fitted::worth_fewer;
-use crate::prepare::prepare;
 
 /// Rows shown in a scatter plot.
 const POINTS: usize = 600;
-/// Draws of the model.
-const DRAWS: usize = 20_000;
 /// Columns whose pairs are shown.
 const SHOWN_COLUMNS: usize = 4;
 /// Cells of a density picture, in each direction.
@@ -22,34 +18,22 @@ const GRID: usize = 80;
 /// An interval of each of two columns.
 type Window = [(f64, f64); 2];
 
-pub(super) fn all(page: Page, run: &Finished) -> Result<Page> {
-    let (density, columns) = (run.fitted.density(), run.fitted.density().columns());
-    let data = match prepare(&run.config) {
-        Ok(data) => data,
-        Err(error) => return Ok(page.notice(&format!("The data could not be read again: {error}"))),
-    };
+pub(super) fn all(page: Page, run: &Finished, shown: &Shown) -> Result<Page> {
+    let (density, columns, data) = (run.fitted.density(), shown.columns, &shown.data);
     let features = columns.len();
     if features < 2 {
         return Ok(page.text("With one column there are no pairs to show."));
     }
-    let streams = Streams::new(run.config.seed).derive("report", 0);
-    let cloud = density.draw(&vec![f32::NAN; features], DRAWS, &streams)?;
-    let Draws { rows: draws, effective_sample_size } =
-        cloud.sample(DRAWS, &mut streams.stream("draws", 0, 0));
-    let page = match worth_fewer(DRAWS, effective_sample_size) {
-        Some(warning) => page.text(&format!("In the pictures, {warning}.")),
-        None => page,
-    };
-    let test = data.in_units(&data.test);
-    let page = pairs(page, columns, &test, &draws)?;
+    let (test, draws) = (&shown.test, &shown.draws.rows);
+    let page = pairs(page, columns, test, draws)?;
     if features > 2 || !run.result.test.tail.falls {
         let panel =
-            panel("Model", columns, histogram(&draws, features, window(&draws, features), GRID));
+            panel("Model", columns, histogram(draws, features, window(draws, features), GRID));
         let caption = format!("Density of the first two columns, from {DRAWS} draws of the model.");
         return Ok(page.figure(&Figure::new(vec![panel]), &caption)?);
     }
     let mut rows = data.in_units(&[data.train.as_slice(), &data.validation].concat());
-    rows.extend(test);
+    rows.extend_from_slice(test);
     let window = window(&rows, features);
     // About five rows in a cell, if they were spread evenly.
     let cells = ((rows.len() / features) as f64 / 5.0).sqrt().clamp(10.0, GRID as f64) as usize;
@@ -147,6 +131,7 @@ mod tests {
     use burn::tensor::Device;
     use zhat::ar::{ArEbmConfig, Evaluator};
     use zhat::criterion::Method;
+    use zhat::rng::Streams;
 
     use super::*;
     use crate::data::Standardiser;

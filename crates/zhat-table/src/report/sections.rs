@@ -1,14 +1,15 @@
 //! The sections about one run: likelihood, training, pictures, configuration.
 
 use zhat::train::Answer;
-use zhat_report::figure::{Colour, Figure, Marker, Panel, Scale, Series};
+use zhat_report::figure::{Colour, Figure, Marker, Panel, Scale, Series, Stroke};
 use zhat_report::page::Page;
 use zhat_report::{Align, Setting, Table};
 
-use super::{Finished, pictures};
+use super::shown::{DRAWS, Shown};
+use super::{Finished, conditionals, correlations, limits, marginals, pictures};
 use crate::error::Result;
 use crate::fit::{CurvePoint, FitConfig, FitReport, MetricsRecord, nats};
-use crate::fitted::Verdict;
+use crate::fitted::{Verdict, strangest, worth_fewer};
 
 /// The run in a sentence.
 pub(super) fn lead(result: &FitReport) -> String {
@@ -32,16 +33,19 @@ pub(super) fn lead(result: &FitReport) -> String {
 /// Everything about a run, under headings of a kind.
 pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -> Result<Page> {
     let result = &run.result;
-    let page = heading(page, "Likelihood").table("On the test part", &likelihood_table(result));
     let page = verdict(page, &result.verdict);
     let page = result.notes.iter().fold(page, |page, note| page.text(note));
+    let page = heading(page, "Likelihood").table("On the test part", &likelihood_table(result));
     let kept_back = match &result.cross_validation {
         Some(_) => "the rows that cross-validation left out",
         None => "the validation part",
     };
     let page = heading(page, "Training").figure(
         &training(result, &run.metrics),
-        &format!("Loss of the batches, and log-likelihood of {kept_back}."),
+        &format!(
+            "Loss of the batches, and log-likelihood of {kept_back}; the dashed line is at the step of the model that was kept. What is \
+             far worse than the rest, as at the start, is beyond the axes."
+        ),
     )?;
     let page = match result.test.estimates {
         _ if !result.test.tail.falls => page,
@@ -56,13 +60,36 @@ pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
             "Effective sample size of the particles after each column, as a share of their number.",
         )?,
     };
-    let page = pictures::all(heading(page, "Data and model"), run)?;
+    let page = data_and_model(page, run, heading)?;
     Ok(heading(page, "Configuration").settings(&settings(&run.config)))
+}
+
+/// Test rows beside the model.
+fn data_and_model(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -> Result<Page> {
+    let shown = match Shown::new(run)? {
+        Ok(shown) => shown,
+        Err(reason) => return Ok(heading(page, "Data and model").notice(&reason)),
+    };
+    let page = heading(page, "Columns");
+    let page = match worth_fewer(DRAWS, shown.draws.effective_sample_size) {
+        Some(warning) => page.text(&format!("In the pictures, {warning}.")),
+        None => page,
+    };
+    let page = marginals::section(page, &shown)?;
+    let page = correlations::section(heading(page, "Correlations"), &shown)?;
+    let page = pictures::all(heading(page, "Pairs of columns"), run, &shown)?;
+    let strangest = strangest(run.fitted.density(), &shown.test, conditionals::STRANGE_ROWS)?;
+    let page = conditionals::calibration(heading(page, "Calibration"), &shown, &strangest)?;
+    let page = heading(page, "Strangest rows");
+    Ok(match run.result.test.tail.falls {
+        true => conditionals::strange_rows(page, &shown, &strangest, run.result.test.log_z),
+        false => page.text("Where there is no Z there is no density to be low."),
+    })
 }
 
 fn verdict(page: Page, verdict: &Verdict) -> Page {
     if verdict.trusted {
-        return page.text(&verdict.to_string());
+        return page.assurance(&verdict.to_string());
     }
     let reasons = verdict.reasons.join("; ");
     page.notice(&format!("This likelihood is not to be trusted: {reasons}."))
@@ -117,19 +144,51 @@ fn points(metrics: &[MetricsRecord], value: fn(&MetricsRecord) -> Option<f64>) -
 }
 
 fn training(result: &FitReport, metrics: &[MetricsRecord]) -> Figure {
+    let loss = points(metrics, |line| line.loss);
+    let of_proposal = points(metrics, |line| line.proposal_nll);
+    let mut training = Panel::new("Training").x("step", Scale::Linear).y("nats", Scale::Linear);
+    if let Some((low, high)) = limits::of_falling(&loss, &of_proposal) {
+        training = training.y_limits(low, high);
+    }
+    let training = training.series(Series::line("loss", Colour::BLUE, loss)).series(Series::line(
+        "−log q",
+        Colour::SKY,
+        of_proposal,
+    ));
     let proposal = curve(result, metrics, |point| point.proposal, |line| line.validation_proposal);
-    let points = |value| points(metrics, value);
-    let loss = Panel::new("Training")
-        .x("step", Scale::Linear)
-        .y("nats", Scale::Linear)
-        .series(Series::line("loss", Colour::BLUE, points(|line| line.loss)))
-        .series(Series::line("−log q", Colour::SKY, points(|line| line.proposal_nll)));
-    let validation = Panel::new("Validation")
-        .x("step", Scale::Linear)
-        .y("log-likelihood", Scale::Linear)
-        .series(Series::line("model", Colour::VERMILION, validation_curve(result, metrics)))
-        .series(Series::line("proposal", Colour::SKY, proposal));
-    Figure::new(vec![loss, validation])
+    let validation = validation(result, validation_curve(result, metrics), proposal);
+    Figure::new(vec![training, validation])
+}
+
+/// Both curves of rows that were kept back, with the step of the model that was kept.
+fn validation(result: &FitReport, model: Vec<(f64, f64)>, proposal: Vec<(f64, f64)>) -> Panel {
+    let kept =
+        result.cross_validation.as_ref().map_or(result.best_step, |cv| cv.chosen_step) as f64;
+    let answer = match result.density {
+        Answer::Model => &model,
+        Answer::Proposal => &proposal,
+    };
+    let point = answer.iter().find(|(step, _)| *step == kept).copied();
+    let mut panel =
+        Panel::new("Validation").x("step", Scale::Linear).y("log-likelihood", Scale::Linear);
+    let ends = limits::of_rising(&model, &proposal);
+    if let Some((low, high)) = ends {
+        let line = Series::line("", Colour::GREY, vec![(kept, low), (kept, high)]);
+        panel = panel.y_limits(low, high).series(line.with_stroke(Stroke::Dashed));
+    }
+    panel = panel.series(Series::line("model", Colour::VERMILION, model)).series(Series::line(
+        "proposal",
+        Colour::SKY,
+        proposal,
+    ));
+    match point {
+        Some(point) => {
+            let label = format!("kept: step {kept}, {:.3}", point.1).replace('-', "−");
+            let mark = Series::scatter(label, Colour::INK, vec![point]);
+            panel.series(mark.with_marker(Marker::Disc))
+        }
+        None => panel,
+    }
 }
 
 fn effective_sample_sizes(result: &FitReport) -> Figure {

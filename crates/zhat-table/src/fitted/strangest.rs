@@ -1,0 +1,74 @@
+//! The strangest of some rows, and which of their columns make them so.
+
+use crate::density::{CellScores, Density};
+use crate::error::Result;
+
+/// Rows that say what a usual row is like.
+const USUAL_ROWS: usize = 1_000;
+/// Cells of them, at most: with many columns fewer rows have to do.
+const USUAL_CELLS: usize = 20_000;
+
+/// The strangest rows, and what the density says of the cells of usual ones, if it says anything.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Strangest {
+    /// From the strangest on.
+    pub rows: Vec<StrangeRow>,
+    /// Of rows that are spread evenly over all of them; none where the density says nothing of a cell given those before it.
+    pub usual: Option<CellScores>,
+}
+
+/// A row whose density is low.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StrangeRow {
+    /// Where it is among the rows.
+    pub index: usize,
+    /// Its log-density, but for `log Z`.
+    pub log_p_tilde: f64,
+    /// How much less likely each cell is, given those before it, than that column's cells are in usual rows, in nats. They sum to the
+    /// log-density of a usual row less that of this one. Empty where the density says nothing of a cell.
+    pub excess: Vec<f64>,
+}
+
+/// Finds so many of the rows with the lowest densities; rows with missing cells have none.
+///
+/// # Shapes
+/// - `rows`: `[n, columns]`, row-major, in the units of the data
+pub fn strangest(density: &dyn Density, rows: &[f32], number: usize) -> Result<Strangest> {
+    let columns = density.columns().len();
+    let scores = density.score(rows)?.log_p_tilde;
+    let mut order: Vec<usize> = (0..scores.len()).filter(|&row| !scores[row].is_nan()).collect();
+    let spread = USUAL_ROWS.min((USUAL_CELLS / columns).max(1)).min(order.len());
+    let usual: Vec<usize> = (0..spread).map(|at| order[at * order.len() / spread]).collect();
+    order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+    order.truncate(number);
+    let take = |indices: &[usize]| -> Vec<f32> {
+        indices.iter().flat_map(|&row| &rows[row * columns..][..columns]).copied().collect()
+    };
+    let (of_usual, of_strange) = (density.cells(&take(&usual))?, density.cells(&take(&order))?);
+    let excess = |place: usize| match (&of_usual, &of_strange) {
+        (Some(usual), Some(strange)) => {
+            let of_row = &strange.log_p[place * columns..][..columns];
+            let mean = |column: usize| {
+                let cells = usual.log_p.iter().skip(column).step_by(columns);
+                cells.sum::<f64>() / spread as f64
+            };
+            of_row.iter().enumerate().map(|(column, log_p)| mean(column) - log_p).collect()
+        }
+        _ => Vec::new(),
+    };
+    let row = |(place, &index): (usize, &usize)| StrangeRow {
+        index,
+        log_p_tilde: scores[index],
+        excess: excess(place),
+    };
+    Ok(Strangest { rows: order.iter().enumerate().map(row).collect(), usual: of_usual })
+}
+
+impl StrangeRow {
+    /// The columns that make it strange, from the one that does most.
+    pub fn columns(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.excess.len()).collect();
+        order.sort_by(|&a, &b| self.excess[b].total_cmp(&self.excess[a]));
+        order
+    }
+}
