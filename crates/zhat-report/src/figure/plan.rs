@@ -127,7 +127,7 @@ impl<'a> Plan<'a> {
     pub fn x_ticks(&self, width: f64) -> Vec<Tick> {
         match &self.panel.x_names {
             Some(names) => named_ticks(names, (width / 20.0) as usize),
-            None => self.x.ticks((width / 50.0) as usize),
+            None => spaced(self.x.ticks((width / 50.0) as usize), width),
         }
     }
 
@@ -165,8 +165,44 @@ fn axes(panel: &Panel) -> Result<(Axis, Axis), ReportError> {
     Ok((x, y))
 }
 
+/// The ticks with so many of the labels that none runs into the next: some, at equal distances, where not all have room.
+fn spaced(mut ticks: Vec<Tick>, width: f64) -> Vec<Tick> {
+    const BETWEEN: f64 = 6.0;
+    let at: Vec<usize> = (0..ticks.len()).filter(|&tick| ticks[tick].label.is_some()).collect();
+    let apart = at.windows(2).map(|pair| ticks[pair[1]].position - ticks[pair[0]].position);
+    let room = apart.fold(f64::INFINITY, f64::min) * width;
+    let every = ((widest(&ticks) + BETWEEN) / room).ceil().max(1.0) as usize;
+    for (_, tick) in at.into_iter().enumerate().filter(|(index, _)| index % every != 0) {
+        ticks[tick].label = None;
+    }
+    ticks
+}
+
 /// The width of the widest label.
 fn widest(ticks: &[Tick]) -> f64 {
     let labels = ticks.iter().filter_map(|tick| tick.label.as_deref());
     labels.map(|label| font::width(label, TICK_TEXT)).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_would_run_into_each_other_are_left_out_and_others_stay() {
+        let ticks = || -> Vec<Tick> {
+            let label = |i: u32| Some(format!("0.00{i}"));
+            (0..5).map(|i| Tick { position: f64::from(i) / 4.0, label: label(i) }).collect()
+        };
+        let labelled = |width: f64| -> Vec<usize> {
+            let ticks = spaced(ticks(), width);
+            assert_eq!(ticks.len(), 5);
+            (0..5).filter(|&tick| ticks[tick].label.is_some()).collect()
+        };
+        // Five digits are some 30 pixels wide.
+        assert_eq!(labelled(400.0), [0, 1, 2, 3, 4]);
+        assert_eq!(labelled(100.0), [0, 2, 4]);
+        assert_eq!(labelled(10.0), [0]);
+        assert!(spaced(Vec::new(), 10.0).is_empty());
+    }
 }

@@ -61,7 +61,10 @@ pub(super) fn figure(number: usize, figure: &Figure, caption: &str) -> Result<St
 pub(super) fn grid(number: usize, panels: &[Panel], caption: &str) -> Result<String, ReportError> {
     let untitled = panels.iter().map(|panel| Panel { title: String::new(), ..panel.clone() });
     let drawings = Figure::new(untitled.collect()).with_panel_size(190.0, 120.0).draw_panels()?;
-    let mut html = "<figure>\n<div class=\"panels panels-small\">\n".to_owned();
+    // A few do not need the whole width of the page.
+    let width = 260 * panels.len().clamp(1, 5);
+    let mut html =
+        format!("<figure>\n<div class=\"panels panels-small\" style=\"max-width: {width}px\">\n");
     for (index, (drawing, panel)) in drawings.iter().zip(panels).enumerate() {
         let svg = scaled(drawing, panel, &format!("figure{number}-{index}-"));
         let title = element("p", &panel.title);

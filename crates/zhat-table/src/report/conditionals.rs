@@ -11,8 +11,8 @@ use crate::fitted::{Calibration, StrangeRow, Strangest, Uniformity};
 
 /// Strange rows that are shown.
 pub(super) const STRANGE_ROWS: usize = 10;
-/// Columns that are named for each.
-const NAMED: usize = 3;
+/// Headers of the columns that are named for each.
+const NAMED: [&str; 3] = ["most by", "then by", "and by"];
 /// Columns whose calibration is shown, at most.
 const SHOWN_COLUMNS: usize = 100;
 /// Steps of a picture.
@@ -81,11 +81,8 @@ pub(super) fn strange_rows(page: Page, shown: &Shown, strangest: &Strangest, log
     ];
     if known {
         columns.push(("below a usual row", Align::Right));
-        columns.extend([
-            ("most by", Align::Left),
-            ("then by", Align::Left),
-            ("and by", Align::Left),
-        ]);
+        let parts = NAMED.into_iter().take(shown.columns.len());
+        columns.extend(parts.map(|header| (header, Align::Left)));
     }
     let mut table = Table::new(columns);
     for row in &strangest.rows {
@@ -119,6 +116,7 @@ fn named(row: &StrangeRow, shown: &Shown) -> Vec<String> {
         let (name, cell) = (&shown.columns[column], rounded(f64::from(cells[column])));
         format!("{name} = {cell} ({:.2})", row.excess[column])
     };
-    let strange = row.columns().into_iter().take(NAMED).filter(|&column| row.excess[column] > 0.0);
+    let strange =
+        row.columns().into_iter().take(NAMED.len()).filter(|&column| row.excess[column] > 0.0);
     strange.map(part).collect()
 }

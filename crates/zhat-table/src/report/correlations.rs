@@ -15,9 +15,6 @@ const ENOUGH_ROWS: usize = 10;
 
 pub(super) fn section(page: Page, shown: &Shown) -> Result<Page> {
     let (columns, rows) = (shown.columns, shown.rows());
-    if columns.len() < 2 {
-        return Ok(page.text("With one column there are no pairs to show."));
-    }
     if rows < ENOUGH_ROWS {
         return Ok(page.text(&format!("{rows} test rows are too few for correlations.")));
     }
@@ -25,6 +22,14 @@ pub(super) fn section(page: Page, shown: &Shown) -> Result<Page> {
         [&shown.test, &shown.draws.rows].map(|rows| rank_correlations(rows, columns.len()));
     let independent = [rows as f64, shown.draws.effective_sample_size];
     let pairs = pair_differences([&tables[0], &tables[1]], independent);
+    if let ([pair], [first, second]) = (pairs.as_slice(), columns) {
+        let [data, model] = pair.correlations;
+        return Ok(page.text(&format!(
+            "The rank correlation of {first} and {second} is {data:.2} in the test rows and {model:.2} in draws of the model, {:.1} \
+             standard errors apart.",
+            pair.errors
+        )));
+    }
     let limit = errors_by_chance(pairs.len());
     let beyond = pairs.iter().filter(|pair| pair.errors > limit).count();
     let sentence = match beyond {

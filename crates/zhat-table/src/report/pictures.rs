@@ -21,9 +21,6 @@ type Window = [(f64, f64); 2];
 pub(super) fn all(page: Page, run: &Finished, shown: &Shown) -> Result<Page> {
     let (density, columns, data) = (run.fitted.density(), shown.columns, &shown.data);
     let features = columns.len();
-    if features < 2 {
-        return Ok(page.text("With one column there are no pairs to show."));
-    }
     let (test, draws) = (&shown.test, &shown.draws.rows);
     let page = pairs(page, columns, test, draws)?;
     if features > 2 || !run.result.test.tail.falls {

@@ -76,8 +76,13 @@ fn data_and_model(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
         None => page,
     };
     let page = marginals::section(page, &shown)?;
-    let page = correlations::section(heading(page, "Correlations"), &shown)?;
-    let page = pictures::all(heading(page, "Pairs of columns"), run, &shown)?;
+    let page = match shown.columns.len() {
+        1 => page,
+        _ => {
+            let page = correlations::section(heading(page, "Correlations"), &shown)?;
+            pictures::all(heading(page, "Pairs of columns"), run, &shown)?
+        }
+    };
     let strangest = strangest(run.fitted.density(), &shown.test, conditionals::STRANGE_ROWS)?;
     let page = conditionals::calibration(heading(page, "Calibration"), &shown, &strangest)?;
     let page = heading(page, "Strangest rows");
@@ -157,7 +162,9 @@ fn training(result: &FitReport, metrics: &[MetricsRecord]) -> Figure {
     ));
     let proposal = curve(result, metrics, |point| point.proposal, |line| line.validation_proposal);
     let validation = validation(result, validation_curve(result, metrics), proposal);
-    Figure::new(vec![training, validation])
+    // Cross-validation may have chosen no step at all.
+    let trained = training.series.iter().any(|series| !series.points.is_empty());
+    Figure::new(if trained { vec![training, validation] } else { vec![validation] })
 }
 
 /// Both curves of rows that were kept back, with the step of the model that was kept.
