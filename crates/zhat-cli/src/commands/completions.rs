@@ -1,0 +1,22 @@
+//! `zhat completions SHELL`: a script that completes commands and options.
+
+use std::io::Write;
+
+use clap_complete::{Shell, generate};
+
+use crate::exit::Outcome;
+use crate::help;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The shell that the script is for
+    shell: Shell,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    // Whole before it is written: the generator panics where it cannot write.
+    let mut script = Vec::new();
+    generate(arguments.shell, &mut help::command(), "zhat", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(Outcome::Done)
+}
