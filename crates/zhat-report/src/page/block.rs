@@ -48,13 +48,13 @@ pub(super) fn figure(number: usize, figure: &Figure, caption: &str) -> Result<St
     };
     let columns = figure.columns.map_or(columns, |wanted| wanted.clamp(1, 3));
     let mut html = format!("<figure>\n<div class=\"panels panels-{columns}\">\n");
-    for (index, (drawing, panel)) in drawings.iter().zip(&figure.panels).enumerate() {
+    for (drawing, panel) in drawings.iter().zip(&figure.panels) {
         // The outlines cannot be read aloud, so the panel says what it is.
         let labels = panel.series.iter().map(|series| series.label.clone());
         let against = format!("{} against {}", panel.y_label, panel.x_label);
         let spoken = joined("; ", [panel.title.clone(), against, joined(", ", labels)]);
         let spoken = plain(&spoken);
-        let svg = drawing.svg_with_prefix(&format!("figure{number}-{index}-"));
+        let svg = drawing.svg();
         let (width, height) = drawing.size();
         let sized = format!("<svg width=\"{width}\" height=\"{height}\"");
         let scaled =

@@ -67,6 +67,8 @@ struct Campaign {
     threads: usize,
     only: Option<String>,
     replay: Option<PathBuf>,
+    /// Where whole inputs are written, for another fuzzer to begin with.
+    write_seeds: Option<PathBuf>,
     /// The number of a worker, which runs one target and tells the process that started it.
     worker: Option<u64>,
     directory: PathBuf,
@@ -80,6 +82,7 @@ impl Campaign {
             threads: 2,
             only: None,
             replay: None,
+            write_seeds: None,
             worker: None,
             directory: Path::new(env!("CARGO_TARGET_TMPDIR")).join("campaign"),
         };
@@ -94,6 +97,7 @@ impl Campaign {
                 "--worker" => campaign.worker = Some(number(value())),
                 "--only" => campaign.only = Some(value()),
                 "--replay" => campaign.replay = Some(value().into()),
+                "--write-seeds" => campaign.write_seeds = Some(value().into()),
                 "--directory" => campaign.directory = value().into(),
                 // What cargo and people pass to the usual tests: there is nothing to list or filter here.
                 _ => std::process::exit(0),
@@ -117,6 +121,17 @@ fn main() -> ExitCode {
         let bytes = fs::read(input).expect("an input");
         for target in campaign.targets() {
             println!("{}: {:?}", target.name, (target.run)(&place, &bytes));
+        }
+        return ExitCode::SUCCESS;
+    }
+    if let Some(corpus) = &campaign.write_seeds {
+        let place = Place::new(&campaign.directory.join("seeds"), true);
+        for target in campaign.targets() {
+            let directory = corpus.join(target.name);
+            fs::create_dir_all(&directory).expect("a directory");
+            for (number, seed) in place.seeds(target.name).iter().enumerate() {
+                fs::write(directory.join(format!("{number:03}")), seed).expect("room for an input");
+            }
         }
         return ExitCode::SUCCESS;
     }
