@@ -1,6 +1,6 @@
 //! What `--help` adds to the arguments themselves: groups of commands and of options, and examples that work.
 
-use clap::{ArgMatches, CommandFactory, FromArgMatches, ValueHint};
+use clap::{CommandFactory, FromArgMatches, ValueHint};
 
 use crate::Arguments;
 
@@ -104,10 +104,9 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ]),
 ];
 
-/// The arguments that the program was called with; clap ends it for `--help`, and for what it does not understand.
-pub fn parse() -> Arguments {
-    let understood = |matches: &ArgMatches| Arguments::from_arg_matches(matches);
-    understood(&command().get_matches()).unwrap_or_else(|error| error.exit())
+/// The arguments that the program was called with; what `--help` prints is an error to clap, as is what it does not understand.
+pub fn try_parse() -> Result<Arguments, clap::Error> {
+    Arguments::from_arg_matches(&command().try_get_matches()?)
 }
 
 /// The command line with its groups and examples.
@@ -185,10 +184,9 @@ mod tests {
     #[test]
     fn every_example_can_be_typed() {
         for (path, examples) in EXAMPLES {
-            let known = path
-                .split(' ')
-                .filter(|name| !name.is_empty())
-                .fold(Some(command()), |found, name| found?.find_subcommand(name).cloned());
+            let mut names = path.split(' ').filter(|name| !name.is_empty());
+            let known =
+                names.try_fold(command(), |above, name| above.find_subcommand(name).cloned());
             assert!(known.is_some(), "{path} is no command");
             for (typed, _) in *examples {
                 // What comes after it is the shell's.

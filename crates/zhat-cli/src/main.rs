@@ -56,7 +56,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(help::parse()) {
+    match run(help::try_parse().unwrap_or_else(|usage| usage.exit())) {
         Ok(outcome) => outcome.into(),
         Err(error) => exit::report(&error),
     }

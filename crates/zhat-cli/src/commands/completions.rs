@@ -1,7 +1,5 @@
 //! `zhat completions SHELL`: a script that completes commands and options.
 
-use std::io::Write;
-
 use clap_complete::{Shell, generate};
 
 use crate::exit::Outcome;
@@ -17,6 +15,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // Whole before it is written: the generator panics where it cannot write.
     let mut script = Vec::new();
     generate(arguments.shell, &mut help::command(), "zhat", &mut script);
-    std::io::stdout().write_all(&script)?;
+    print!("{}", String::from_utf8(script)?);
     Ok(Outcome::Done)
 }

@@ -1,6 +1,5 @@
 //! `zhat man`: manual pages, made of the same words as `--help`.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -35,7 +34,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             TableError::Config { reason }
         })?;
     }
-    std::io::stdout().write_all(&page(wanted)?)?;
+    print!("{}", String::from_utf8(page(wanted)?)?);
     Ok(Outcome::Done)
 }
 

@@ -91,10 +91,14 @@ fn pick<'a, T>(rng: &mut impl Rng, from: &'a [T]) -> &'a T {
     &from[rng.random_range(0..from.len())]
 }
 
+fn word(rng: &mut impl Rng) -> &'static [u8] {
+    WORDS[rng.random_range(0..WORDS.len())]
+}
+
 fn change(rng: &mut impl Rng, bytes: &mut Vec<u8>, inputs: &[Vec<u8>]) {
     let length = bytes.len();
     if length == 0 {
-        return bytes.extend_from_slice(*pick(rng, WORDS));
+        return bytes.extend_from_slice(word(rng));
     }
     let at = rng.random_range(0..length);
     let end = at + rng.random_range(1..=(length - at).min(64));
@@ -107,11 +111,13 @@ fn change(rng: &mut impl Rng, bytes: &mut Vec<u8>, inputs: &[Vec<u8>]) {
         5 => {
             bytes.drain(at..end);
         }
-        6 => insert(bytes, at, &bytes[at..end].to_vec()),
-        7 => insert(bytes, at, *pick(rng, WORDS)),
+        6 => {
+            let piece = bytes[at..end].to_vec();
+            insert(bytes, at, &piece);
+        }
+        7 => insert(bytes, at, word(rng)),
         8 => {
-            let word = *pick(rng, WORDS);
-            bytes.splice(at..end, word.iter().copied());
+            bytes.splice(at..end, word(rng).iter().copied());
         }
         9 => {
             let other = pick(rng, inputs);
