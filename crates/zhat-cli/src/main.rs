@@ -2,6 +2,7 @@
 
 mod commands;
 mod exit;
+mod help;
 mod interrupt;
 mod progress;
 
@@ -41,15 +42,21 @@ enum Command {
     /// The built-in sets, and the paper's benchmark sets
     #[command(subcommand)]
     Data(commands::data::Action),
+    /// Every setting of a fit: its name, type, default and what it does
+    Config(commands::config::Arguments),
     /// Measure the training step of the autoregressive EBM
     Bench(commands::bench::Arguments),
     /// Run an experiment of the paper and write its figures and a report
     #[command(subcommand)]
     Reproduce(commands::reproduce::Experiment),
+    /// A script that completes commands and options in a shell
+    Completions(commands::completions::Arguments),
+    /// The manual page, or that of a command
+    Man(commands::man::Arguments),
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()) {
+    match run(help::try_parse().unwrap_or_else(|usage| usage.exit())) {
         Ok(outcome) => outcome.into(),
         Err(error) => exit::report(&error),
     }
@@ -66,7 +73,10 @@ fn run(arguments: Arguments) -> anyhow::Result<exit::Outcome> {
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),
         Command::Data(action) => commands::data::run(&action),
+        Command::Config(arguments) => commands::config::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Reproduce(experiment) => commands::reproduce::run(&experiment),
+        Command::Completions(arguments) => commands::completions::run(&arguments),
+        Command::Man(arguments) => commands::man::run(&arguments),
     }
 }

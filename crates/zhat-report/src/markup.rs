@@ -33,6 +33,29 @@ pub(crate) fn marked(text: &str) -> String {
     marked
 }
 
+/// Where a character stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    Line,
+    Lower,
+    Raise,
+}
+
+/// The characters of a text without its marks, each with where it stands.
+pub(crate) fn levels(text: &str) -> Vec<(char, Level)> {
+    let mut level = Level::Line;
+    let mut characters = Vec::new();
+    for character in marked(text).chars() {
+        match character {
+            LOWER => level = Level::Lower,
+            RAISE => level = Level::Raise,
+            LOWER_END | RAISE_END => level = Level::Line,
+            _ => characters.push((character, level)),
+        }
+    }
+    characters
+}
+
 /// Puts what begins and ends lowered text, and what begins and ends raised text, in the place of private characters.
 pub(crate) fn replaced(marked: &str, [lower, lower_end, raise, raise_end]: [&str; 4]) -> String {
     marked
@@ -58,6 +81,13 @@ mod tests {
     #[test]
     fn nothing_in_a_text_can_become_a_tag_or_end_an_attribute() {
         assert_eq!(escaped("<b a=\"1\" c='2'>&"), "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;");
+    }
+
+    #[test]
+    fn characters_know_where_they_stand() {
+        use Level::{Line, Lower, Raise};
+        let expected = [('p', Line), ('d', Lower), ('2', Raise), ('x', Line)];
+        assert_eq!(levels("p_{d}^{2}x"), expected);
     }
 
     #[test]

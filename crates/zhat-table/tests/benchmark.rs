@@ -418,6 +418,7 @@ fn miniboone_is_the_signal_events_that_were_measured() {
     assert_eq!((cleaned.meta.rows, cleaned.meta.columns.len()), ([81, 9, 10], 43));
 }
 
+#[cfg(feature = "hdf5")]
 fn bsds300_file(path: &Path, parts: &[(&str, u64)], columns: u64) {
     let mut builder = hdf5_pure::FileBuilder::new();
     for (index, &(name, rows)) in parts.iter().enumerate() {
@@ -433,6 +434,16 @@ fn bsds300_file(path: &Path, parts: &[(&str, u64)], columns: u64) {
     builder.write(path).unwrap();
 }
 
+#[cfg(not(feature = "hdf5"))]
+#[test]
+fn a_build_without_hdf5_says_which_feature_reads_it() {
+    let source = directory("without_hdf5").join("BSDS300.hdf5");
+    fs::write(&source, b"\x89HDF").unwrap();
+    let message = refusal(Benchmark::Bsds300, &source, Sizes::Any);
+    assert!(message.contains("--features hdf5"), "{message}");
+}
+
+#[cfg(feature = "hdf5")]
 #[test]
 fn bsds300_is_taken_from_the_archive_as_it_is() {
     let root = directory("bsds300");

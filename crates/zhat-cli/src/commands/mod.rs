@@ -2,12 +2,15 @@
 
 pub mod bench;
 pub mod compare;
+pub mod completions;
+pub mod config;
 mod config_options;
 pub mod data;
 pub mod evaluate;
 pub mod fit;
 mod flops;
 pub mod impute;
+pub mod man;
 pub mod report;
 pub mod reproduce;
 pub mod sample;

@@ -1,28 +1,15 @@
-//! Drawing in pixels on plotters' SVG backend, whose own coordinates are whole numbers and so are made much finer than pixels.
+//! Drawing in pixels: what is drawn becomes shapes, which a [`Drawing`] writes as an SVG or a PNG.
 
-use plotters::{
-    coord::Shift,
-    drawing::{DrawingArea, IntoDrawingArea},
-    element::{Circle, DashedPathElement, PathElement, Rectangle, Text},
-    prelude::SVGBackend,
-    style::{
-        Color, FontTransform, IntoFont, RGBColor, ShapeStyle, TextStyle,
-        text_anchor::{HPos, Pos, VPos},
-    },
-};
+use std::cell::RefCell;
+
+use tiny_skia::{Path, PathBuilder};
 
 use super::{
-    Colour, Stroke,
+    Colour, Drawing, Stroke,
     clip::{Frame, Point},
     font,
 };
-use crate::{error::ReportError, markup::marked};
-
-/// Units of the backend per pixel.
-const FINENESS: f64 = 20.0;
-
-/// plotters writes a font size of `size / 1.24` (its guess at the line height).
-const FONT_SIZE_FACTOR: f64 = 1.24;
+use crate::error::ReportError;
 
 /// A text's place relative to its point.
 #[derive(Clone, Copy)]
@@ -39,32 +26,47 @@ pub(super) enum Anchor {
     Upwards,
 }
 
-/// An SVG in the making.
+/// Something to be seen.
+pub(super) struct Shape {
+    pub outline: Outline,
+    pub colour: Colour,
+    pub ink: Ink,
+}
+
+/// Where it is.
+pub(super) enum Outline {
+    Rectangle(Frame),
+    Disc(Point, f64),
+    Path(Path),
+}
+
+/// How it is painted.
+pub(super) enum Ink {
+    /// All over, in this opacity.
+    Fill(f64),
+    /// Along its outline: the width, and the lengths of dashes and gaps where it is not solid.
+    Line(f64, Option<[f32; 2]>),
+}
+
+/// A drawing in the making.
 pub(super) struct Canvas<'a> {
-    area: DrawingArea<SVGBackend<'a>, Shift>,
+    shapes: &'a RefCell<Vec<Shape>>,
 }
 
 /// Whether something could be drawn.
 pub(super) type Drawn = Result<(), ReportError>;
 
-/// The SVG, still with text as text, of what `draw` puts on a white canvas.
-pub(super) fn svg(
+/// What `draw` puts on a white canvas.
+pub(super) fn drawing(
     (width, height): (f64, f64),
     draw: impl FnOnce(&Canvas<'_>) -> Drawn,
-) -> Result<String, ReportError> {
-    let mut buffer = String::new();
-    let size = ((width * FINENESS).round() as u32, (height * FINENESS).round() as u32);
-    {
-        let canvas =
-            Canvas { area: SVGBackend::with_string(&mut buffer, size).into_drawing_area() };
-        canvas.area.fill(&RGBColor::from(Colour::WHITE)).map_err(failed)?;
-        draw(&canvas)?;
-        canvas.area.present().map_err(failed)?;
-    }
-    // The outer size is in pixels, the view box in the backend's units; lines join smoothly.
-    let fine = format!("<svg width=\"{}\" height=\"{}\"", size.0, size.1);
-    let in_pixels = format!("<svg width=\"{width}\" height=\"{height}\" stroke-linejoin=\"round\"");
-    Ok(font::with_spans(&buffer.replacen(&fine, &in_pixels, 1)))
+) -> Result<Drawing, ReportError> {
+    let shapes = RefCell::new(Vec::new());
+    let canvas = Canvas { shapes: &shapes };
+    let all = Frame { left: 0.0, top: 0.0, right: width, bottom: height };
+    canvas.rectangle(all, Colour::WHITE, 1.0)?;
+    draw(&canvas)?;
+    Ok(Drawing::new((width, height), shapes.into_inner()))
 }
 
 impl Canvas<'_> {
@@ -74,23 +76,24 @@ impl Canvas<'_> {
     }
 
     pub fn stroke(&self, points: &[Point], colour: Colour, width: f64, stroke: Stroke) -> Drawn {
-        let style = RGBColor::from(colour).stroke_width(fine(width) as u32);
-        let points: Vec<(i32, i32)> = points.iter().copied().map(fine_point).collect();
-        let (dash, gap) = match stroke {
+        let dashes = match stroke {
             Stroke::Absent => return Ok(()),
-            Stroke::Solid => {
-                return self.area.draw(&PathElement::new(points, style)).map_err(failed);
-            }
-            Stroke::Dashed => (5.0, 3.0),
-            Stroke::Dotted => (1.5, 2.5),
+            Stroke::Solid => None,
+            Stroke::Dashed => Some([5.0, 3.0]),
+            Stroke::Dotted => Some([1.5, 2.5]),
         };
-        let dashes = DashedPathElement::new(points, fine(dash), fine(gap), style);
-        self.area.draw(&dashes).map_err(failed)
+        let mut path = PathBuilder::new();
+        for (index, &(x, y)) in points.iter().enumerate() {
+            match index {
+                0 => path.move_to(x as f32, y as f32),
+                _ => path.line_to(x as f32, y as f32),
+            }
+        }
+        self.path(path, colour, Ink::Line(width, dashes))
     }
 
     pub fn rectangle(&self, frame: Frame, colour: Colour, opacity: f64) -> Drawn {
-        let corners = [(frame.left, frame.top), (frame.right, frame.bottom)].map(fine_point);
-        self.area.draw(&Rectangle::new(corners, filled(colour, opacity))).map_err(failed)
+        self.put(Outline::Rectangle(frame), colour, Ink::Fill(opacity))
     }
 
     pub fn border(&self, frame: Frame, colour: Colour, width: f64) -> Drawn {
@@ -99,39 +102,38 @@ impl Canvas<'_> {
     }
 
     pub fn disc(&self, centre: Point, radius: f64, colour: Colour, opacity: f64) -> Drawn {
-        let disc = Circle::new(fine_point(centre), fine(radius), filled(colour, opacity));
-        self.area.draw(&disc).map_err(failed)
+        self.put(Outline::Disc(centre, radius), colour, Ink::Fill(opacity))
     }
 
     pub fn text(&self, at: Point, text: &str, size: f64, anchor: Anchor) -> Drawn {
-        let (horizontal, vertical) = match anchor {
-            Anchor::Start => (HPos::Left, VPos::Center),
-            Anchor::End => (HPos::Right, VPos::Center),
-            Anchor::Middle | Anchor::Upwards => (HPos::Center, VPos::Center),
-            Anchor::Below => (HPos::Center, VPos::Top),
+        let width = font::width(text, size);
+        let start = match anchor {
+            Anchor::Start => 0.0,
+            Anchor::End => -width,
+            Anchor::Middle | Anchor::Below | Anchor::Upwards => -width / 2.0,
         };
-        let mut typeface = (font::FAMILY, size * FINENESS * FONT_SIZE_FACTOR).into_font();
-        if matches!(anchor, Anchor::Upwards) {
-            typeface = typeface.transform(FontTransform::Rotate270);
-        }
-        let ink = RGBColor::from(Colour::INK);
-        let style = TextStyle::from(typeface).color(&ink).pos(Pos::new(horizontal, vertical));
-        self.area.draw(&Text::new(marked(text), fine_point(at), style)).map_err(failed)
+        // From the point to the line that letters stand on.
+        let down = match anchor {
+            Anchor::Below => 0.76 * size,
+            _ => 0.25 * size,
+        };
+        let place = |along: f64, below: f64| match anchor {
+            Anchor::Upwards => (at.0 + down + below, at.1 - start - along),
+            _ => (at.0 + start + along, at.1 + down + below),
+        };
+        self.path(font::outline(text, size, &place), Colour::INK, Ink::Fill(1.0))
     }
-}
 
-fn filled(colour: Colour, opacity: f64) -> ShapeStyle {
-    RGBColor::from(colour).mix(opacity).filled()
-}
+    /// A path, unless it is empty or leads to a place that is none.
+    fn path(&self, path: PathBuilder, colour: Colour, ink: Ink) -> Drawn {
+        match path.finish() {
+            Some(path) => self.put(Outline::Path(path), colour, ink),
+            None => Ok(()),
+        }
+    }
 
-fn fine(pixels: f64) -> i32 {
-    (pixels * FINENESS).round() as i32
-}
-
-fn fine_point((x, y): Point) -> (i32, i32) {
-    (fine(x), fine(y))
-}
-
-fn failed(error: impl std::fmt::Display) -> ReportError {
-    ReportError::Drawing(error.to_string())
+    fn put(&self, outline: Outline, colour: Colour, ink: Ink) -> Drawn {
+        self.shapes.borrow_mut().push(Shape { outline, colour, ink });
+        Ok(())
+    }
 }

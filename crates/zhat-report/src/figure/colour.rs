@@ -1,7 +1,5 @@
 //! Colours: the four of the paper, a few neutral ones, and the scale of densities.
 
-use plotters::style::RGBColor;
-
 /// A colour by its red, green and blue parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour {
@@ -77,12 +75,6 @@ impl Colour {
         };
         let (from, to) = (stops[below], stops[below + 1]);
         Self::new(mix(from.red, to.red), mix(from.green, to.green), mix(from.blue, to.blue))
-    }
-}
-
-impl From<Colour> for RGBColor {
-    fn from(colour: Colour) -> Self {
-        Self(colour.red, colour.green, colour.blue)
     }
 }
 

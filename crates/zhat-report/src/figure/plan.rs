@@ -24,13 +24,12 @@ pub(super) fn drawings(figure: &Figure, each: usize) -> Result<Vec<Drawing>, Rep
     let drawing = |plans: &[Plan<'_>]| {
         let columns = figure.columns.unwrap_or(plans.len()).clamp(1, plans.len());
         let size = (width * columns as f64, height * plans.len().div_ceil(columns) as f64);
-        let svg = canvas::svg(size, |canvas| {
+        canvas::drawing(size, |canvas| {
             plans.iter().enumerate().try_for_each(|(index, plan)| {
                 let corner = ((index % columns) as f64 * width, (index / columns) as f64 * height);
                 plan.draw(canvas, plan.frame(figure, margins, corner))
             })
-        })?;
-        Drawing::from_svg(&svg)
+        })
     };
     plans.chunks(each).map(drawing).collect()
 }

@@ -51,8 +51,8 @@ pub(super) fn figure(number: usize, figure: &Figure, caption: &str) -> Result<St
     };
     let columns = figure.columns.map_or(columns, |wanted| wanted.clamp(1, 3));
     let mut html = format!("<figure>\n<div class=\"panels panels-{columns}\">\n");
-    for (index, (drawing, panel)) in drawings.iter().zip(&figure.panels).enumerate() {
-        html.push_str(&scaled(drawing, panel, &format!("figure{number}-{index}-")));
+    for (drawing, panel) in drawings.iter().zip(&figure.panels) {
+        html.push_str(&scaled(drawing, panel));
     }
     Ok(html + &end_of_figure(number, caption))
 }
@@ -65,8 +65,8 @@ pub(super) fn grid(number: usize, panels: &[Panel], caption: &str) -> Result<Str
     let width = 260 * panels.len().clamp(1, 5);
     let mut html =
         format!("<figure>\n<div class=\"panels panels-small\" style=\"max-width: {width}px\">\n");
-    for (index, (drawing, panel)) in drawings.iter().zip(panels).enumerate() {
-        let svg = scaled(drawing, panel, &format!("figure{number}-{index}-"));
+    for (drawing, panel) in drawings.iter().zip(panels) {
+        let svg = scaled(drawing, panel);
         let title = element("p", &panel.title);
         html.push_str(&format!("<div title=\"{}\">{title}{svg}</div>", plain(&panel.title)));
     }
@@ -74,7 +74,7 @@ pub(super) fn grid(number: usize, panels: &[Panel], caption: &str) -> Result<Str
 }
 
 /// A drawing that scales with the page; its outlines cannot be read aloud, so it says what it is.
-fn scaled(drawing: &Drawing, panel: &Panel, prefix: &str) -> String {
+fn scaled(drawing: &Drawing, panel: &Panel) -> String {
     let labels = panel.series.iter().map(|series| series.label.clone());
     let against = match [&panel.y_label, &panel.x_label] {
         [y, x] if y.is_empty() && x.is_empty() => String::new(),
@@ -86,7 +86,7 @@ fn scaled(drawing: &Drawing, panel: &Panel, prefix: &str) -> String {
     let sized = format!("<svg width=\"{width}\" height=\"{height}\"");
     let scaled =
         format!("<svg role=\"img\" aria-label=\"{spoken}\" viewBox=\"0 0 {width} {height}\"");
-    drawing.svg_with_prefix(prefix).replacen(&sized, &scaled, 1)
+    drawing.svg().replacen(&sized, &scaled, 1)
 }
 
 fn end_of_figure(number: usize, caption: &str) -> String {

@@ -8,6 +8,7 @@ mod folds;
 mod known;
 mod schedule;
 mod session;
+mod settings;
 mod timing;
 mod validation;
 
@@ -18,5 +19,6 @@ pub use evaluation::{Likelihood, evaluate, mean_and_error, nats};
 pub use events::{Event, FitReport, MetricsRecord};
 pub use folds::{CrossValidation, CurvePoint};
 pub use session::Session;
+pub use settings::{SETTINGS, Setting};
 pub use timing::{StepSeconds, StepTimer};
 pub use validation::Base;

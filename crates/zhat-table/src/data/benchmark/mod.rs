@@ -3,6 +3,7 @@
 //! The steps are those of the archive of the MAF paper (Papamakarios et al. 2017), which the paper follows. Reading streams:
 //! what is kept in memory is the columns that are needed. A prepared set is a directory, written whole or not at all.
 
+#[cfg_attr(not(feature = "hdf5"), path = "without_hdf5.rs")]
 mod bsds300;
 mod directory;
 mod gas;

@@ -1,0 +1,3 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| zhat_fuzz::run("parquet", input));
