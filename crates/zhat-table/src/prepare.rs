@@ -1,5 +1,6 @@
 //! From a configuration to numbers: the data read, checked, split and standardised.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use zhat::gaussian_mixture::{Selection, select_by_cross_validation};
@@ -8,7 +9,7 @@ use zhat::train::Difference;
 use zhat::watch::Watch;
 
 use crate::data::benchmark::PreparedSet;
-use crate::data::{Marginals, Source, Standardiser, Table};
+use crate::data::{Discrete, Marginals, Source, Standardiser, Table};
 use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig};
 use crate::fitted::mean_log_density;
@@ -41,6 +42,10 @@ pub struct Prepared {
     pub test_rows: Vec<usize>,
     /// What the user should know.
     pub notes: Vec<String>,
+    /// The columns that noise was added to, as they were before.
+    pub discrete: BTreeMap<String, Discrete>,
+    /// Training and test part in the units of the data before noise was added; none where it was not.
+    pub before_noise: Option<[Vec<f32>; 2]>,
 }
 
 impl Prepared {
@@ -49,6 +54,22 @@ impl Prepared {
         let mut rows = part.to_vec();
         self.standardiser.invert(&mut rows);
         rows
+    }
+
+    /// The training part as it was read: in the units of the data, and without the noise of discrete columns.
+    pub fn train_as_read(&self) -> Vec<f32> {
+        match &self.before_noise {
+            Some([train, _]) => train.clone(),
+            None => self.in_units(&self.train),
+        }
+    }
+
+    /// The test part as it was read: in the units of the data, and without the noise of discrete columns.
+    pub fn test_as_read(&self) -> Vec<f32> {
+        match &self.before_noise {
+            Some([_, test]) => test.clone(),
+            None => self.in_units(&self.test),
+        }
     }
 }
 
@@ -71,6 +92,10 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
     let rows = data.split.indices(loaded.table.rows(), &mut streams.stream("split", 0, 0))?;
     let part = |rows: &[usize]| loaded.table.select_rows(rows);
     let (train, validation, test) = (part(&rows.train), part(&rows.validation), part(&rows.test));
+    let before_noise = loaded
+        .before_noise
+        .as_ref()
+        .map(|table| [&rows.train, &rows.test].map(|rows| table.select_rows(rows).into_values()));
     let test_rows = if is_drawn { Vec::new() } else { rows.test };
     let truth_of_test =
         loaded.truth.map(|truth| mean_log_density(&*truth, test.values(), columns.len()));
@@ -96,6 +121,8 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
         test_rows,
         notes,
         standardiser,
+        discrete: loaded.discrete,
+        before_noise,
     })
 }
 
@@ -154,5 +181,7 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
         hash: meta.hash,
         truth_of_test: None,
         notes: meta.differences,
+        discrete: BTreeMap::new(),
+        before_noise: None,
     })
 }

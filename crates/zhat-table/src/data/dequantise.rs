@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use rand::{Rng, RngExt};
 
+use super::discrete::Discrete;
 use super::error::{Error, Result};
 use super::table::Table;
 
@@ -40,18 +41,21 @@ fn invalid(text: &str) -> Error {
 
 /// Adds uniform noise on `[0, step)` to every row of the given columns.
 ///
-/// The log-density of the noisy value bounds that of the discrete one from below (Theis et al. 2016).
+/// The log-density of the noisy value bounds that of the discrete one from below (Theis et al. 2016). Gives how the columns were
+/// discrete before.
 pub fn dequantise(
     table: &mut Table,
     settings: &BTreeMap<String, f64>,
     rng: &mut impl Rng,
-) -> Result<()> {
-    let mut noisy = Vec::new();
+) -> Result<BTreeMap<String, Discrete>> {
+    let (mut noisy, mut discrete) = (Vec::new(), BTreeMap::new());
     for (column, &step) in settings {
         if !is_valid(column, step) {
             return Err(invalid(&format!("{column}={step}")));
         }
-        noisy.push((table.column_index(column)?, step));
+        let index = table.column_index(column)?;
+        discrete.insert(column.clone(), Discrete::of(table.column(index), step));
+        noisy.push((index, step));
     }
     // By position, so that a seed gives the same noise however the columns are named.
     noisy.sort_by_key(|(column, _)| *column);
@@ -61,7 +65,7 @@ pub fn dequantise(
             row[column] = (f64::from(row[column]) + step * rng.random::<f64>()) as f32;
         }
     }
-    Ok(())
+    Ok(discrete)
 }
 
 #[cfg(test)]
@@ -76,7 +80,9 @@ mod tests {
         let values: Vec<f32> = (0..2000).flat_map(|row| [row as f32, (row % 4) as f32]).collect();
         let mut table = Table::new(vec!["a".into(), "b".into()], values.clone());
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        dequantise(&mut table, &BTreeMap::from([("b".into(), 0.5)]), &mut rng).unwrap();
+        let discrete =
+            dequantise(&mut table, &BTreeMap::from([("b".into(), 0.5)]), &mut rng).unwrap();
+        assert_eq!(discrete["b"].grid.map(|grid| grid.highest), Some(3.0), "as it was before");
         let noise: Vec<f32> =
             table.values().iter().zip(&values).skip(1).step_by(2).map(|(n, v)| n - v).collect();
         assert!(noise.iter().all(|n| (0.0..=0.5).contains(n)));

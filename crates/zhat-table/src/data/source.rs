@@ -9,6 +9,7 @@ use rand::Rng;
 use super::builtin::{self, Builtin};
 use super::checks::{Warning, check};
 use super::dequantise::dequantise;
+use super::discrete::Discrete;
 use super::error::Result;
 use super::options::ReadOptions;
 use super::read::{Reading, read};
@@ -37,6 +38,10 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
     /// How many rows were left out for a missing cell.
     pub dropped_rows: usize,
+    /// The columns that noise was added to, as they were before.
+    pub discrete: BTreeMap<String, Discrete>,
+    /// The rows before noise was added to some columns; none where it was not.
+    pub before_noise: Option<Table>,
 }
 
 impl Source {
@@ -72,10 +77,11 @@ impl Source {
                 (Reading { table: table.select_columns(&chosen), dropped_rows: 0 }, truth)
             }
         };
-        dequantise(&mut table, discrete, rng)?;
+        let before_noise = (!discrete.is_empty()).then(|| table.clone());
+        let discrete = dequantise(&mut table, discrete, rng)?;
         truth = truth.filter(|_| discrete.is_empty());
         let warnings = check(&name, &table, dropped_rows)?;
-        Ok(Loaded { table, truth, warnings, dropped_rows })
+        Ok(Loaded { table, truth, warnings, dropped_rows, discrete, before_noise })
     }
 }
 

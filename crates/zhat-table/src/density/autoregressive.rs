@@ -116,10 +116,12 @@ impl Density for ArDensity {
         let features = self.standardiser.features(given);
         let known: Vec<_> = features.iter().map(|cell| (!cell.is_nan()).then_some(*cell)).collect();
         let smc = SmcConfig::new(particles)?.with_resampling(Resampling::Systematic);
-        let SmcEstimate { columns, weights, effective_sample_size, .. } =
+        let SmcEstimate { columns, weights, effective_sample_size, log_z_hat, .. } =
             self.evaluator.smc_given(&smc, &known, streams, 0)?;
         let worst = effective_sample_size.into_iter().fold(f64::INFINITY, f64::min);
-        Ok(Cloud::new(columns, weights, worst, &self.standardiser, given))
+        let mut cloud = Cloud::new(columns, weights, worst, &self.standardiser, given);
+        cloud.log_evidence = log_z_hat;
+        Ok(cloud)
     }
 
     fn refresh(&self, mut rows: Vec<f32>, streams: &Streams) -> Result<Vec<f32>> {

@@ -2,9 +2,11 @@
 //! its `log Z` is known.
 
 mod autoregressive;
+mod cells;
 mod cloud;
 
 pub use autoregressive::ArDensity;
+pub use cells::{Cells, with_cells};
 pub use cloud::{Cloud, Draws};
 
 use serde::{Deserialize, Serialize};

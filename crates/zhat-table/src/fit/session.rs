@@ -21,6 +21,7 @@ use super::events::{Event, FitReport};
 use super::folds::{CrossValidation, Round, cross_validate};
 use super::known::{initial_model, stack};
 use super::validation::Validator;
+use crate::density::with_cells;
 use crate::error::{Result, TableError};
 use crate::fitted::assess_by;
 use crate::prepare::Prepared;
@@ -319,17 +320,19 @@ impl Session {
             criterion: criterion.clone(),
             density: answer,
             gaussian_mixture: model.known.clone(),
+            discrete: self.data.discrete.clone(),
             step: best_step,
         };
         save_model(&self.run, model, &card)?;
         let settings = &self.config.evaluation;
         let validator = Validator::new(&self.config, &self.data);
         let density = validator.density(model, answer, self.threads, Arc::clone(watch))?;
+        let density = &*with_cells(Box::new(density), &card.discrete);
         let cross_check = cross_check(settings);
-        watch.begin(work_of_evaluation(&density, settings) + self.data.test.len() as u64);
-        let test = self.data.in_units(&self.data.test);
+        watch.begin(work_of_evaluation(density, settings) + self.data.test.len() as u64);
+        let test = self.data.test_as_read();
         let streams = Streams::new(self.config.seed).derive("test", 0);
-        let assessment = assess_by(&density, &test, settings, Some(&cross_check), &streams)?;
+        let assessment = assess_by(density, &test, settings, Some(&cross_check), &streams)?;
         let planned_steps = self.config.training.num_steps;
         let mut notes = Vec::new();
         notes.extend(cross_validation.as_ref().map(CrossValidation::sentence));

@@ -153,7 +153,7 @@ impl Filled {
                     filled(&|_, column| f64::from(draws[copy * row.len() + column]))
                 }
                 (Fill::Median, _) => filled(&|cloud, column| cloud.quantile(column, 0.5)),
-                _ => filled(&|cloud, column| cloud.mean(column)),
+                _ => filled(&|cloud, column| cloud.filling(column)),
             });
             for &level in &options.quantiles {
                 found.lines.extend(filled(&|cloud, column| cloud.quantile(column, level)));

@@ -41,7 +41,8 @@ pub(super) fn all(page: Page, run: &Finished) -> Result<Page> {
         None => page,
     };
     let test = data.in_units(&data.test);
-    let page = pairs(page, columns, &test, &draws)?;
+    // As they are in the file: draws of discrete columns are values too.
+    let page = pairs(page, columns, &data.test_as_read(), &draws)?;
     if features > 2 || !run.result.test.tail.falls {
         let panel =
             panel("Model", columns, histogram(&draws, features, window(&draws, features), GRID));
