@@ -48,6 +48,8 @@ pub fn with_flags(message: &str) -> String {
         "format",
         "dequantise",
         "max-rows",
+        "max-line-bytes",
+        "max-columns",
         "out",
         "any-size",
         "time",

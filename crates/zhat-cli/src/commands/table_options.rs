@@ -46,6 +46,12 @@ pub struct FileOptions {
     /// Read no more than this many rows
     #[arg(long)]
     max_rows: Option<usize>,
+    /// Refuse lines of a text file that are longer than this [default: 16777216]
+    #[arg(long, value_name = "BYTES")]
+    max_line_bytes: Option<usize>,
+    /// Refuse files with more columns than this [default: 65536]
+    #[arg(long, value_name = "NUMBER")]
+    max_columns: Option<usize>,
 }
 
 impl FileOptions {
@@ -54,6 +60,8 @@ impl FileOptions {
         read.delimiter = self.delimiter.or(read.delimiter);
         read.format = self.format.or(read.format);
         read.max_rows = self.max_rows.or(read.max_rows);
+        read.max_line_bytes = self.max_line_bytes.or(read.max_line_bytes);
+        read.max_columns = self.max_columns.or(read.max_columns);
         read.header = self.header.unwrap_or(read.header);
     }
 }

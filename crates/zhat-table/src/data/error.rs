@@ -112,6 +112,14 @@ pub enum Error {
     #[error("{}: {found} columns are read, but the model has {model} ({names}). Choose the columns that stand for them, in that order, with `columns`.", file.display())]
     OtherColumns { file: PathBuf, found: usize, model: usize, names: String },
 
+    #[error(
+        "{place}: the line is longer than {most} bytes, or a quote is opened in it and not closed. Mend it, or allow longer lines with `max-line-bytes`."
+    )]
+    LineTooLong { place: Place, most: usize },
+
+    #[error("{}: a line has {columns} cells or more, and {most} are the most. Check that it is a table and its separator (`delimiter`), or allow more with `max-columns`.", file.display())]
+    TooManyColumns { file: PathBuf, columns: usize, most: usize },
+
     #[error("{}: no column is left. Choose at least one with `columns`.", file.display())]
     NoColumns { file: PathBuf },
 

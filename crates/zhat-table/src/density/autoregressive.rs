@@ -11,6 +11,7 @@ use zhat::watch::Watch;
 use super::{Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Tail};
 use crate::data::Standardiser;
 use crate::error::Result;
+use crate::memory;
 
 /// Particles of the other opinions on `log Z`, at most: they are a check, and need not be as sharp.
 const MOST_FOR_OPINIONS: usize = 200_000;
@@ -115,6 +116,7 @@ impl Density for ArDensity {
     fn draw(&self, given: &[f32], particles: usize, streams: &Streams) -> Result<Cloud> {
         let features = self.standardiser.features(given);
         let known: Vec<_> = features.iter().map(|cell| (!cell.is_nan()).then_some(*cell)).collect();
+        memory::check("particles", particles, memory::of_particles(particles, given.len()))?;
         let smc = SmcConfig::new(particles)?.with_resampling(Resampling::Systematic);
         let SmcEstimate { columns, weights, effective_sample_size, log_z_hat, .. } =
             self.evaluator.smc_given(&smc, &known, streams, 0)?;
@@ -136,6 +138,8 @@ impl Density for ArDensity {
         if self.is_normalised() {
             return Ok(Vec::new());
         }
+        let needed = memory::of_particles(settings.particles, self.columns.len());
+        memory::check("particles", settings.particles, needed)?;
         let smc = SmcConfig::new(settings.particles)?
             .with_resampling(settings.resampling)
             .with_resample_when(ResampleWhen::EveryStage);

@@ -69,6 +69,8 @@ impl Session {
         threads: usize,
     ) -> Result<Self> {
         config.validate()?;
+        // Before there is a directory.
+        config.check_memory(data.columns.len(), threads)?;
         config.clear_of(&data);
         let run = RunDirectory::create(out)?;
         write_atomically(&run.config(), config.to_toml().as_bytes())?;
@@ -121,6 +123,7 @@ impl Session {
         mut data: Prepared,
         threads: usize,
     ) -> Result<Self> {
+        config.check_memory(data.columns.len(), threads)?;
         let streams = Streams::new(config.seed);
         let known = stack(&config, &data, threads, &Watch::default())?;
         let mixture = known.as_ref().map(|known| known.mixture.clone());

@@ -6,6 +6,7 @@ use zhat::rng::Streams;
 use crate::data::Table;
 use crate::density::{Density, Draws, row_with};
 use crate::error::{Result, TableError};
+use crate::memory;
 
 /// Particles for each draw, where nothing else is said: few of them are then taken twice.
 const PARTICLES_PER_DRAW: usize = 10;
@@ -68,10 +69,13 @@ pub fn sample(density: &dyn Density, options: &SampleOptions) -> Result<Sample> 
         let expected = "for some columns only: there is nothing left to draw";
         return Err(TableError::setting("given", "for every column", expected));
     }
+    // The rows, as they are drawn and as they are written.
+    let needed = number as f64 * (16.0 * density.columns().len() as f64 + 8.0);
+    memory::check("number of rows", number, needed)?;
     let independent = density.is_normalised() && options.given.is_empty();
     let particles = options.particles.unwrap_or(match independent {
         true => number,
-        false => (PARTICLES_PER_DRAW * number).clamp(LEAST_PARTICLES, MOST_PARTICLES),
+        false => PARTICLES_PER_DRAW.saturating_mul(number).clamp(LEAST_PARTICLES, MOST_PARTICLES),
     });
     let streams = Streams::new(options.seed).derive("sample", 0);
     let cloud = density.draw(&given, particles, &streams)?;

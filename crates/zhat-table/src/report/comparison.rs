@@ -4,7 +4,7 @@ use zhat_report::figure::{Colour, Figure, Panel, Scale, Series, Stroke};
 use zhat_report::page::Page;
 use zhat_report::{Align, Table};
 
-use super::{Finished, sections};
+use super::{Finished, drawn, sections};
 use crate::error::Result;
 use crate::fit::nats;
 
@@ -15,7 +15,8 @@ pub(super) fn page(runs: &[Finished]) -> Result<Page> {
         page = page.notice(warning);
     }
     page = page.table("On the test part, in nats a row", &table(runs));
-    page = page.figure(&validation(runs), "Log-likelihood of the validation part. The first steps are cut off where they are far below.")?;
+    let caption = "Log-likelihood of the validation part. The first steps are cut off where they are far below.";
+    page = drawn(page, "The curves", |page| Ok(page.figure(&validation(runs), caption)?))?;
     let differences = differences(runs);
     page = match differences.rows().is_empty() {
         true => page.text("All settings are the same."),

@@ -5,7 +5,7 @@ use zhat_report::figure::{Colour, Figure, Marker, Panel, Scale, Series};
 use zhat_report::page::Page;
 use zhat_report::{Align, Setting, Table};
 
-use super::{Finished, pictures};
+use super::{Finished, drawn, pictures};
 use crate::error::Result;
 use crate::fit::{CurvePoint, FitConfig, FitReport, MetricsRecord, nats};
 use crate::fitted::Verdict;
@@ -39,10 +39,10 @@ pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
         Some(_) => "the rows that cross-validation left out",
         None => "the validation part",
     };
-    let page = heading(page, "Training").figure(
-        &training(result, &run.metrics),
-        &format!("Loss of the batches, and log-likelihood of {kept_back}."),
-    )?;
+    let caption = format!("Loss of the batches, and log-likelihood of {kept_back}.");
+    let page = drawn(heading(page, "Training"), "The curves", |page| {
+        Ok(page.figure(&training(result, &run.metrics), &caption)?)
+    })?;
     let page = match result.test.estimates {
         _ if !result.test.tail.falls => page,
         0 if result.test.quadrature_error > 0.0 => page.text(&format!(
@@ -51,12 +51,14 @@ pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
             result.test.quadrature_error
         )),
         0 => page.text("The density is normalised as it is: log Z is 0, without an error."),
-        _ => page.figure(
-            &effective_sample_sizes(result),
-            "Effective sample size of the particles after each column, as a share of their number.",
-        )?,
+        _ => drawn(page, "The effective sample sizes", |page| {
+            let caption =
+                "Effective sample size of the particles after each column, as a share of their number.";
+            Ok(page.figure(&effective_sample_sizes(result), caption)?)
+        })?,
     };
-    let page = pictures::all(heading(page, "Data and model"), run)?;
+    let page = heading(page, "Data and model");
+    let page = drawn(page, "The pictures of data and model", |page| pictures::all(page, run))?;
     Ok(heading(page, "Configuration").settings(&settings(&run.config)))
 }
 

@@ -1,5 +1,6 @@
 //! A table from a file: the format is told by the name or the first bytes, then the reader of that format.
 
+mod limit;
 mod lines;
 mod npy;
 mod npy_header;

@@ -1,10 +1,12 @@
 //! What the first lines of a text file tell: its separator, and whether it has a header.
 
 use std::io::{Cursor, Read};
+use std::rc::Rc;
 
 use crate::data::cell::{Cell, has_decimal_comma};
 use crate::data::options::Header;
 
+use super::limit::{Limit, Limited};
 use super::spaces::Spaces;
 
 /// How many records are looked at.
@@ -20,6 +22,15 @@ pub(super) fn not_text(head: &[u8]) -> Option<&'static str> {
         _ if head.contains(&0) => Some("it holds zero bytes, as binary files do"),
         _ => None,
     }
+}
+
+/// The same with a limit to the length of a record.
+pub(super) fn limited(
+    stream: Box<dyn Read>,
+    delimiter: char,
+    limit: &Rc<Limit>,
+) -> csv::Reader<Box<dyn Read>> {
+    reader(Box::new(Limited { inner: stream, limit: Rc::clone(limit) }), delimiter)
 }
 
 /// The CSV reader over a stream with a given separator; a space means any run of blanks.
