@@ -106,3 +106,64 @@ fn rows_with_missing_cells_are_counted_and_left_out_of_the_mean() {
     assert!(told.contains("2 rows, 0 of them whole: no mean log-density"), "{told}");
     assert_eq!(stdout(&none).lines().count(), 3, "a line for each row all the same");
 }
+
+#[test]
+fn what_is_given_far_out_is_called_a_guess() {
+    let directory = directory("given");
+    let output =
+        zhat(&directory, &[&["fit", "builtin:banana"], &SMALL[..], &["--out", "run"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let far = zhat(&directory, &["sample", "run", "-n", "10", "--given", "x1=90"]);
+    assert!(stderr(&far).contains("warning: x1=90 is"), "{}", stderr(&far));
+    assert!(stderr(&far).contains("standard deviations from the mean"), "{}", stderr(&far));
+    let near = zhat(&directory, &["sample", "run", "-n", "10", "--given", "x1=0.5"]);
+    assert!(!stderr(&near).contains("guess"), "{}", stderr(&near));
+}
+
+#[test]
+fn dropped_rows_are_warned_of_once_and_steps_are_given_with_commas() {
+    let directory = directory("once");
+    let text = table(300, "NA").replace("a,b", "a,b,k 1,l");
+    let mut lines = text.lines();
+    let header = lines.next().expect("a header").to_owned();
+    let rows: Vec<String> =
+        lines.enumerate().map(|(i, line)| format!("{line},{},{}", i % 5, 2 * (i % 3))).collect();
+    fs::write(directory.join("t.csv"), format!("{header}\n{}\n", rows.join("\n")))
+        .expect("written");
+    let more = ["--drop-missing", "--dequantise", "k 1=1,l=2", "--out", "run"];
+    let output = zhat(&directory, &[&["fit", "t.csv"], &SMALL[..], &more].concat());
+    let told = stderr(&output);
+    assert!(output.status.success(), "{told}");
+    assert_eq!(told.matches("missing").count(), 1, "{told}");
+    assert!(!told.contains("looks discrete"), "{told}");
+    let card = fs::read_to_string(directory.join("run/model.json")).expect("a card");
+    assert!(card.contains("\"k 1\"") && card.contains("\"step\": 2.0"), "{card}");
+}
+
+#[test]
+fn a_run_that_cannot_be_read_is_not_said_to_be_none() {
+    let directory = directory("unreadable");
+    fs::create_dir(directory.join("loop")).expect("a directory");
+    std::os::unix::fs::symlink("config.toml", directory.join("loop/config.toml")).expect("a link");
+    let told = stderr(&zhat(&directory, &["evaluate", "loop"]));
+    assert!(told.contains("config.toml") && !told.contains("is not a run"), "{told}");
+    fs::create_dir(directory.join("empty")).expect("a directory");
+    let told = stderr(&zhat(&directory, &["evaluate", "empty"]));
+    assert!(told.contains("empty is not a run"), "{told}");
+}
+
+#[test]
+fn a_bad_line_of_the_metrics_is_named_by_its_own_number() {
+    let directory = directory("metrics");
+    let more = ["--set", "log-every=2", "--out", "run"];
+    let output = zhat(&directory, &[&["fit"], &SMALL[..], &more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let path = directory.join("run/metrics.jsonl");
+    let text = fs::read_to_string(&path).expect("metrics");
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines[4] = "{\"step\": oops}";
+    fs::write(&path, lines.join("\n")).expect("written");
+    let output = zhat(&directory, &["report", "run"]);
+    let told = stderr(&output);
+    assert!(told.contains("metrics.jsonl: line 5, column 10: expected value"), "{told}");
+}

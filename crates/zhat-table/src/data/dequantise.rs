@@ -31,6 +31,24 @@ impl FromStr for Dequantise {
     }
 }
 
+impl Dequantise {
+    /// Reads one or several, with commas between them. A comma may be part of a name: what does not end in a step goes on.
+    pub fn list(text: &str) -> Result<Vec<Self>> {
+        let (mut found, mut part) = (Vec::new(), String::new());
+        for piece in text.split(',') {
+            part += piece;
+            match part.parse() {
+                Ok(one) => {
+                    found.push(one);
+                    part.clear();
+                }
+                Err(_) => part.push(','),
+            }
+        }
+        if part.is_empty() { Ok(found) } else { Err(invalid(text)) }
+    }
+}
+
 fn is_valid(column: &str, step: f64) -> bool {
     step.is_finite() && step > 0.0 && !column.is_empty()
 }
@@ -96,6 +114,13 @@ mod tests {
     fn a_setting_is_a_column_and_a_positive_step() {
         let read: Dequantise = "a=b=0.1".parse().unwrap();
         assert_eq!(read, Dequantise { column: "a=b".into(), step: 0.1 });
+        let list = |text: &str| {
+            Dequantise::list(text)
+                .map(|list| list.into_iter().map(|one| (one.column, one.step)).collect::<Vec<_>>())
+        };
+        assert_eq!(list("a=1,b c=0.5").unwrap(), [("a".into(), 1.0), ("b c".into(), 0.5)]);
+        assert_eq!(list("income, net=10,b=2").unwrap()[0], ("income, net".into(), 10.0));
+        assert!(list("a=1,b").is_err() && list("").is_err());
         for bad in ["a", "a=", "a=0", "a=-1", "a=nan", "=1"] {
             assert!(bad.parse::<Dequantise>().is_err(), "{bad}");
         }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::checks::Warning;
 use super::columns::Column;
 use super::error::{Error, Place};
 use super::options::{Missing, ReadOptions};
@@ -54,11 +55,17 @@ pub(crate) struct Gather<'a> {
     max_rows: usize,
     rows: usize,
     dropped: usize,
+    /// Smallest and largest number of every column, before it became a 32-bit float.
+    ranges: Vec<(f64, f64)>,
+    /// What its user should know.
+    pub(crate) notes: Vec<Warning>,
 }
 
 impl<'a> Gather<'a> {
     pub(crate) fn new(columns: Vec<Column>, options: &ReadOptions, target: Target<'a>) -> Self {
         Self {
+            ranges: vec![(f64::INFINITY, f64::NEG_INFINITY); columns.len()],
+            notes: Vec::new(),
             columns,
             target,
             values: Vec::new(),
@@ -99,6 +106,9 @@ impl<'a> Gather<'a> {
                     return Err(Refusal { column, value: cell });
                 }
                 is_missing = true;
+            } else {
+                let (low, high) = &mut self.ranges[column];
+                (*low, *high) = (low.min(cell), high.max(cell));
             }
             self.values.push(value);
         }
@@ -146,13 +156,13 @@ impl<'a> Gather<'a> {
         (self.rows, self.dropped)
     }
 
-    /// The table, and how many rows were dropped.
-    pub(crate) fn finish(mut self) -> (Table, usize) {
+    /// The table, how many rows were dropped, and between what numbers its columns were.
+    pub(crate) fn finish(mut self) -> (Table, usize, Vec<(f64, f64)>) {
         // Give back what was guessed too much, if it is worth a copy.
         if self.values.capacity() > self.values.len() + self.values.len() / 8 {
             self.values.shrink_to_fit();
         }
         let names = self.columns.into_iter().map(|column| column.name).collect();
-        (Table::new(names, self.values), self.dropped)
+        (Table::new(names, self.values), self.dropped, self.ranges)
     }
 }

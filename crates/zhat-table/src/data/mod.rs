@@ -28,6 +28,7 @@ mod source;
 mod split;
 mod standardise;
 mod table;
+mod typed;
 mod write;
 
 pub use builtin::{Builtin, Entropy};

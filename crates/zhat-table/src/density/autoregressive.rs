@@ -23,6 +23,7 @@ pub struct ArDensity {
     watch: Arc<Watch>,
     columns: Vec<String>,
     standardiser: Standardiser,
+    criterion: Method,
 }
 
 impl ArDensity {
@@ -44,6 +45,7 @@ impl ArDensity {
             watch,
             columns: columns.to_vec(),
             standardiser: standardiser.clone(),
+            criterion,
         })
     }
 
@@ -80,6 +82,10 @@ impl Density for ArDensity {
 
     fn is_normalised(&self) -> bool {
         self.evaluator.is_normalised()
+    }
+
+    fn criterion(&self) -> Option<Method> {
+        Some(self.criterion)
     }
 
     fn pool(&self) -> &rayon::ThreadPool {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use zhat::ar::RowScores;
+use zhat::criterion::Method;
 use zhat::rng::Streams;
 use zhat::watch::Watch;
 
@@ -103,6 +104,10 @@ impl Density for Cells {
 
     fn is_normalised(&self) -> bool {
         self.inner.is_normalised()
+    }
+
+    fn criterion(&self) -> Option<Method> {
+        self.inner.criterion()
     }
 
     fn pool(&self) -> &rayon::ThreadPool {
@@ -223,7 +228,6 @@ mod tests {
 
     use burn::tensor::Device;
     use zhat::ar::ArEbmConfig;
-    use zhat::criterion::Method;
 
     use super::*;
     use crate::data::Grid;

@@ -11,6 +11,7 @@ pub use cloud::{Cloud, Draws};
 
 use serde::{Deserialize, Serialize};
 use zhat::ar::RowScores;
+use zhat::criterion::Method;
 use zhat::evaluate::LogZ;
 use zhat::rng::Streams;
 use zhat::smc::Resampling;
@@ -32,6 +33,11 @@ pub trait Density: std::fmt::Debug + Send + Sync {
 
     /// Whether `log p~` is `log p`: then `log Z` is 0 without an error, and draws with nothing given are independent.
     fn is_normalised(&self) -> bool;
+
+    /// What it was trained by, where that is known.
+    fn criterion(&self) -> Option<Method> {
+        None
+    }
 
     /// The threads that it works on, for what goes with it; no result depends on their number.
     fn pool(&self) -> &rayon::ThreadPool;

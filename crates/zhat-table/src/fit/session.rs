@@ -384,17 +384,17 @@ const PROPOSAL_ANSWERS: &str = "On rows that were kept back the model was not ah
 
 /// Says that the schedule was cut short, where it was.
 fn unfinished(ended: &str, steps: u64, last: u64) -> Option<String> {
-    let because = match ended {
-        "max-time" => "the time was up",
-        "time" => {
-            "the machine became slower than it was when the steps were planned, and the time was up"
-        }
+    let (because, advice) = match ended {
+        "max-time" => ("the time was up", "; with `time` the schedule is fitted to the time"),
+        "time" => (
+            "the machine became slower than it was when the steps were planned, and the time was up",
+            "",
+        ),
         _ => return None,
     };
     Some(format!(
         "Training is not finished: it ended after {steps} of {last} steps because {because}. The learning rate had not come \
-         down to its end, so a whole schedule would do better. Resume the run to finish it; with `time` the schedule is fitted \
-         to the time."
+         down to its end, so a whole schedule would do better. Resume the run to finish it{advice}."
     ))
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use zhat::rng::Streams;
 
 use crate::data::Table;
-use crate::density::{Density, Draws, row_with};
+use crate::density::{Density, Draws, FAR_OUT, row_with};
 use crate::error::{Result, TableError};
 use crate::memory;
 
@@ -42,6 +42,8 @@ pub struct Sample {
     pub particles: usize,
     /// Their effective sample size, in the worst stage.
     pub effective_particles: f64,
+    /// What was given, where it is further out than the model has seen anything.
+    pub warnings: Vec<String>,
 }
 
 impl Sample {
@@ -65,6 +67,7 @@ pub fn sample(density: &dyn Density, options: &SampleOptions) -> Result<Sample> 
         return Err(TableError::setting("number of rows", number, "at least 1"));
     }
     let given = row_with(density, &options.given)?;
+    let warnings = far_out(density, &given);
     if given.iter().all(|cell| !cell.is_nan()) {
         let expected = "for some columns only: there is nothing left to draw";
         return Err(TableError::setting("given", "for every column", expected));
@@ -90,7 +93,27 @@ pub fn sample(density: &dyn Density, options: &SampleOptions) -> Result<Sample> 
         effective_sample_size,
         particles,
         effective_particles: cloud.effective_particles,
+        warnings,
     })
+}
+
+/// Says which of the given cells are so far out that the rest is a guess: in standard deviations, and as a normal score too
+/// where the model has those.
+fn far_out(density: &dyn Density, given: &[f32]) -> Vec<String> {
+    let standardiser = density.standardiser();
+    let (standard, features) = (standardiser.standard(given), standardiser.features(given));
+    let is_far = |column: usize| standard[column].abs().min(features[column].abs()) > FAR_OUT;
+    let tell = |column: usize| {
+        format!(
+            "{}={} is {:.0} standard deviations from the mean of its column ({:.4}): the model knows nothing there, and the draws \
+             are a guess",
+            density.columns()[column],
+            given[column],
+            standard[column].abs(),
+            standardiser.mean[column]
+        )
+    };
+    (0..given.len()).filter(|&column| is_far(column)).map(tell).collect()
 }
 
 #[cfg(test)]

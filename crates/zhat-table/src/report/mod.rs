@@ -111,9 +111,16 @@ fn names(runs: &[Fitted]) -> Vec<String> {
 pub(crate) fn read_metrics(run: &RunDirectory) -> Result<Vec<MetricsRecord>> {
     let path = run.metrics();
     let text = fs::read_to_string(&path).map_err(|source| TableError::io(&path, source))?;
-    text.lines()
-        .map(|line| {
-            serde_json::from_str(line).map_err(|error| TableError::model(&path, error.to_string()))
+    (1..)
+        .zip(text.lines())
+        .map(|(number, line)| {
+            serde_json::from_str(line).map_err(|error| {
+                // Every line is a document of its own to the parser.
+                let told = error.to_string();
+                let what = told.rsplit_once(" at line 1 ").map_or(&*told, |(what, _)| what);
+                let reason = format!("line {number}, column {}: {what}", error.column());
+                TableError::model(&path, reason)
+            })
         })
         .collect()
 }

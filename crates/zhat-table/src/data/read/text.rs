@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
 
 use crate::data::cell::{Cell, has_decimal_comma, shown};
+use crate::data::checks::Warning;
 use crate::data::columns::{choose, numbered, ranges};
 use crate::data::error::{Error, Place, Result};
 use crate::data::gather::{Flow, Gather, Target};
-use crate::data::options::ReadOptions;
+use crate::data::options::{Header, ReadOptions};
 
 use super::limit::{Limit, TooMuch, too_much};
 use super::open::{HEAD, Opened};
@@ -26,17 +27,36 @@ pub(super) fn read<'a>(
         return Err(Error::NotText { file: opened.path.clone(), found });
     }
     let head = whole_first_line(&opened, options)?;
-    let delimiter = options.delimiter.unwrap_or_else(|| sniff::delimiter(&head));
-    let records = sniff::first_records(&head, delimiter);
-    let has_header = sniff::has_header(&records, options.header)
-        .map_err(|detail| Error::AmbiguousHeader { file: opened.path.clone(), detail })?;
+    let (bytes, lines) = sniff::comments(&head);
+    let (comments, head) = head.split_at(bytes);
+    let delimiter = options.delimiter.unwrap_or_else(|| sniff::delimiter(head));
+    let records = sniff::first_records(head, delimiter);
+    let in_comment = match (options.header, records.first()) {
+        (Header::Detect, Some(first)) => sniff::names_in_comment(comments, delimiter, first),
+        _ => None,
+    };
+    let has_header = match in_comment {
+        Some(_) => false,
+        None => sniff::has_header(&records, options.header).map_err(|detail| {
+            Error::AmbiguousHeader { file: opened.path.clone(), line: lines + 1, detail }
+        })?,
+    };
     let first = records.first().ok_or_else(|| Error::Empty { file: opened.path.clone() })?;
     options.check_columns(&opened.path, first.len())?;
     let most = (options.most_bytes(), options.most_columns());
-    let file = File { opened: &opened, delimiter, width: first.len(), most };
-    let names =
-        if has_header { file.names(first)? } else { (0..file.width).map(numbered).collect() };
+    let comments = (bytes as u64, lines);
+    let file = File { opened: &opened, delimiter, width: first.len(), most, comments };
+    let names = match &in_comment {
+        Some(names) => file.names(names)?,
+        None if has_header => file.names(first)?,
+        None => (0..file.width).map(numbered).collect(),
+    };
     let mut gather = Gather::new(choose(&opened.path, &names, options)?, options, target);
+    let is_guess = options.header == Header::Detect && in_comment.is_none() && !has_header;
+    if is_guess && sniff::may_be_names(&records) {
+        let line = first.iter().take(6).map(String::from_utf8_lossy).collect::<Vec<_>>().join(",");
+        gather.notes.push(Warning::NumericHeader { line });
+    }
     file.rows(has_header, &mut gather)?;
     if has_header && gather.seen() == 0 {
         return Err(Error::NoRows { file: opened.path.clone(), header_only: true });
@@ -70,9 +90,19 @@ struct File<'a> {
     width: usize,
     /// The longest line, and the most cells in it.
     most: (usize, usize),
+    /// Bytes and lines of the comments that it begins with.
+    comments: (u64, u64),
 }
 
 impl File<'_> {
+    /// The file after the comments that it begins with.
+    fn stream(&self) -> Result<Box<dyn Read>> {
+        let mut stream = self.opened.stream()?;
+        std::io::copy(&mut stream.by_ref().take(self.comments.0), &mut std::io::sink())
+            .map_err(|error| self.opened.damaged(0, error))?;
+        Ok(stream)
+    }
+
     /// The names in the header; a blank name is replaced by the position.
     fn names(&self, header: &csv::ByteRecord) -> Result<Vec<String>> {
         header
@@ -92,7 +122,7 @@ impl File<'_> {
     /// Streams all rows into the table.
     fn rows(&self, mut skip: bool, gather: &mut Gather<'_>) -> Result<()> {
         let limit = Limit::new(self.most.0, self.most.1, self.delimiter as u8);
-        let mut reader = sniff::limited(self.opened.stream()?, self.delimiter, &limit);
+        let mut reader = sniff::limited(self.stream()?, self.delimiter, &limit);
         let mut record = csv::ByteRecord::new();
         let mut cells = vec![0.0; gather.columns.len()];
         loop {
@@ -205,7 +235,6 @@ impl File<'_> {
     fn place_at(&self, position: &csv::Position, column: Option<(usize, String)>) -> Place {
         let byte = position.byte();
         let number = self
-            .opened
             .stream()
             .and_then(|stream| {
                 let stream: Box<dyn Read> = match self.delimiter {
@@ -215,6 +244,7 @@ impl File<'_> {
                 line_at(stream, byte).map_err(|error| self.opened.damaged(0, error))
             })
             .unwrap_or_else(|_| position.line());
+        let number = number + self.comments.1;
         Place {
             file: self.opened.path.clone(),
             unit: "line",
