@@ -48,6 +48,7 @@ pub fn with_flags(message: &str) -> String {
         "format",
         "dequantise",
         "max-rows",
+        "carry",
         "max-line-bytes",
         "max-columns",
         "out",

@@ -167,3 +167,31 @@ fn a_bad_line_of_the_metrics_is_named_by_its_own_number() {
     let told = stderr(&output);
     assert!(told.contains("metrics.jsonl: line 5, column 10: expected value"), "{told}");
 }
+
+#[test]
+fn scores_carry_identifiers_along_and_have_a_rank() {
+    let directory = directory("carry");
+    let output =
+        zhat(&directory, &[&["fit", "builtin:banana"], &SMALL[..], &["--out", "run"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = "name,x2,x1,00id\n\"Smith, J\",1.0,0.0,007\nBö,,0.5,008\nfar,9.0,9.0,009\n";
+    fs::write(directory.join("t.csv"), text).expect("written");
+    let output = zhat(&directory, &["score", "run", "t.csv", "--carry", "all", "--rank"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = stdout(&output);
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!(lines[0], "name,00id,log_density,rank");
+    assert!(lines[1].starts_with("\"Smith, J\",007,-") && lines[1].ends_with(",2"), "{found}");
+    assert_eq!(lines[2], "Bö,008,,");
+    assert!(lines[3].starts_with("far,009,-") && lines[3].ends_with(",1"), "{found}");
+    let one = zhat(&directory, &["score", "run", "t.csv", "--carry", "00id", "--out", "s.csv"]);
+    assert!(one.status.success(), "{}", stderr(&one));
+    let written = fs::read_to_string(directory.join("s.csv")).expect("scores");
+    assert!(written.starts_with("00id,log_density\n007,-"), "{written}");
+    let wrong = zhat(&directory, &["score", "run", "t.csv", "--carry", "nam"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("Did you mean name?") && stdout(&wrong).is_empty());
+    let numbers = zhat(&directory, &["score", "run", "t.csv", "--carry", "name", "--out", "s.npy"]);
+    assert!(stderr(&numbers).contains(".csv and .tsv only"), "{}", stderr(&numbers));
+    assert!(!directory.join("s.npy").exists());
+}

@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use zhat_table::data::{Missing, Precision};
-use zhat_table::fitted::{Scored, score, score_columns};
+use zhat_table::TableError;
+use zhat_table::data::{Format, Missing, Precision, TableWriter};
+use zhat_table::fitted::{ScoreOptions, Scored, score};
 
 use super::table_options::{OutputOptions, RunOptions, TableOptions};
 use crate::exit::Outcome;
@@ -20,19 +21,34 @@ pub struct Arguments {
     /// Also write log p~ and log q of every row
     #[arg(long)]
     parts: bool,
+    /// Also write columns of a text file as they are, by name or position, such as an identifier; all for those that the model
+    /// has not
+    #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
+    carry: Vec<String>,
+    /// Also write the place of every row, from 1 for the lowest log-density; all scores are held in memory
+    #[arg(long)]
+    rank: bool,
     #[command(flatten)]
     output: OutputOptions,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (fitted, watch) = arguments.run.open()?;
-    let read = arguments.table.read(Missing::Keep);
-    let mut out = arguments.output.create(&score_columns(arguments.parts), Precision::Double)?;
+    let mut read = arguments.table.read(Missing::Keep);
+    read.carry = arguments.carry.clone();
+    if let Some(path) = &arguments.output.out
+        && TableWriter::format_of(path)? != Format::Csv
+        && !read.carry.is_empty()
+    {
+        let reason = "carry: columns are carried along into .csv and .tsv only".into();
+        return Err(TableError::Config { reason }.into());
+    }
+    let options = ScoreOptions { parts: arguments.parts, rank: arguments.rank };
+    let create = |columns: &[String]| Ok(arguments.output.begin(columns, Precision::Double)?);
     let start = Instant::now();
     let scored = watched(arguments.run.quiet, "scoring", None, &watch, || {
-        score(&fitted, &arguments.data, &read, arguments.parts, &mut out)
+        score(&fitted, &arguments.data, &read, options, create)
     })??;
-    out.finish()?;
     if scored.missing > 0 {
         eprintln!(
             "warning: {} of {} rows have missing cells: they have no log-density (an empty cell) and are left out of the mean; \

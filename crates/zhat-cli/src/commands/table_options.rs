@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use zhat::watch::Watch;
-use zhat_table::data::parse_delimiter;
+use zhat_table::data::{self, parse_delimiter};
 use zhat_table::data::{Format, Header, Missing, Precision, ReadOptions, TableWriter};
 use zhat_table::fitted::Fitted;
 
@@ -97,10 +97,15 @@ pub struct OutputOptions {
 impl OutputOptions {
     /// Begins the output.
     pub fn create(&self, columns: &[String], precision: Precision) -> anyhow::Result<TableWriter> {
-        Ok(match &self.out {
-            Some(path) => TableWriter::create(path, columns, precision)?,
-            None => TableWriter::stdout(columns, precision)?,
-        })
+        Ok(self.begin(columns, precision)?)
+    }
+
+    /// The same, for what is begun elsewhere.
+    pub fn begin(&self, columns: &[String], precision: Precision) -> data::Result<TableWriter> {
+        match &self.out {
+            Some(path) => TableWriter::create(path, columns, precision),
+            None => TableWriter::stdout(columns, precision),
+        }
     }
 
     /// Tells about the rows: to standard output, unless the rows themselves go there.

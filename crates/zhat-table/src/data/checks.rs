@@ -84,8 +84,8 @@ pub enum Warning {
     SharedRows { shared: usize, of: usize },
 
     #[error(
-        "{rows} validation rows are few: which model is best is mostly luck. Take at least {least} (data.split.validation), or more \
-         folds and none (validation.cross-validate-below above the number of rows)."
+        "{rows} validation rows are few: which model is best is mostly luck. Take at least {least} (data.split.validation), or let \
+         cross-validation choose (validation.cross-validate-below above the number of rows)."
     )]
     FewValidationRows { rows: usize, least: usize },
 

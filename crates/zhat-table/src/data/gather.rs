@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::carried::Carried;
 use super::checks::Warning;
 use super::columns::Column;
 use super::error::{Error, Place};
@@ -59,6 +60,9 @@ pub(crate) struct Gather<'a> {
     ranges: Vec<(f64, f64)>,
     /// What its user should know.
     pub(crate) notes: Vec<Warning>,
+    /// Columns that are carried along, and their cells.
+    pub(crate) carried: Vec<Column>,
+    pub(crate) labels: Vec<String>,
 }
 
 impl<'a> Gather<'a> {
@@ -66,6 +70,8 @@ impl<'a> Gather<'a> {
         Self {
             ranges: vec![(f64::INFINITY, f64::NEG_INFINITY); columns.len()],
             notes: Vec::new(),
+            carried: Vec::new(),
+            labels: Vec::new(),
             columns,
             target,
             values: Vec::new(),
@@ -114,6 +120,7 @@ impl<'a> Gather<'a> {
         }
         if is_missing && self.missing == Missing::Drop {
             self.values.truncate(start);
+            self.labels.truncate(start / self.columns.len() * self.carried.len());
             self.dropped += 1;
         } else {
             self.rows += 1;
@@ -144,8 +151,11 @@ impl<'a> Gather<'a> {
     /// Gives the rows so far to whoever takes batches.
     fn hand_on(&mut self) -> Flow {
         let Target::Batches(_, take) = &mut self.target else { return Flow::More };
-        let names = self.columns.iter().map(|column| column.name.clone()).collect();
-        take(Table::new(names, std::mem::take(&mut self.values)))
+        let names = |columns: &[Column]| columns.iter().map(|column| column.name.clone()).collect();
+        let table = Table::new(names(&self.columns), std::mem::take(&mut self.values));
+        let mut cells = std::mem::take(&mut self.labels);
+        cells.truncate(table.rows() * self.carried.len());
+        take(table.with_carried(Carried { columns: names(&self.carried), cells }))
     }
 
     /// Hands on the last rows; how many were read, and how many dropped.

@@ -13,6 +13,7 @@
 
 pub mod benchmark;
 pub mod builtin;
+mod carried;
 mod cell;
 mod checks;
 mod columns;
@@ -32,6 +33,7 @@ mod typed;
 mod write;
 
 pub use builtin::{Builtin, Entropy};
+pub use carried::Carried;
 pub use checks::{Warning, check};
 pub use dequantise::{Dequantise, dequantise};
 pub use discrete::{Discrete, Grid};

@@ -24,7 +24,7 @@ pub use rows::TestRows;
 pub(crate) use rows::mean_log_density;
 pub(crate) use sample::worth_fewer;
 pub use sample::{Sample, SampleOptions, sample};
-pub use score::{Scored, score, score_columns};
+pub use score::{ScoreOptions, Scored, score};
 pub use verdict::Verdict;
 
 use crate::data::{Discrete, Flow, Missing, ReadOptions, Source, Table, read_batches};

@@ -34,12 +34,10 @@ impl RunDirectory {
         let run = Self { root: root.to_owned() };
         match fs::metadata(run.config()) {
             Ok(found) if found.is_file() => Ok(run),
-            Err(source) if source.kind() != io::ErrorKind::NotFound && root.is_dir() => {
-                Err(TableError::io(&run.config(), source))
-            }
             // What may not be looked into is not known to be no run.
-            Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
-                Err(TableError::io(root, source))
+            Err(source) if source.kind() != io::ErrorKind::NotFound && !root.is_file() => {
+                let reason = format!("the run cannot be read: {source}; check its permissions");
+                Err(TableError::model(&run.config(), reason))
             }
             _ => Err(TableError::NotARun { path: root.to_owned() }),
         }

@@ -28,6 +28,7 @@ pub(super) fn read<'a>(
     };
     let header = NpyHeader::read(&opened.head).map_err(unsupported)?;
     options.check_columns(&opened.path, header.columns)?;
+    options.check_carry(&opened.path)?;
     let row = header.columns * header.number.bytes;
     let end = (row.checked_mul(header.rows))
         .and_then(|size| header.offset.checked_add(size as u64))

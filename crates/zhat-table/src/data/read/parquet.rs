@@ -53,6 +53,7 @@ fn read_sound<'a>(
     let columns = metadata.schema_descr().columns();
     let names: Vec<String> = columns.iter().map(|column| column.path().string()).collect();
     options.check_columns(&opened.path, names.len())?;
+    options.check_carry(&opened.path)?;
     let mut gather = Gather::new(choose(&opened.path, &names, options)?, options, target);
     let kinds: Vec<Option<Kind>> = columns.iter().map(|column| Kind::of(column)).collect();
     if let Some(column) = gather.columns.iter().find(|column| kinds[column.index].is_none()) {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use crate::data::cell::{Cell, has_decimal_comma, shown};
 use crate::data::checks::Warning;
-use crate::data::columns::{choose, numbered, ranges};
+use crate::data::columns::{Column, carried, choose, numbered, ranges};
 use crate::data::error::{Error, Place, Result};
 use crate::data::gather::{Flow, Gather, Target};
 use crate::data::options::{Header, ReadOptions};
@@ -52,6 +52,7 @@ pub(super) fn read<'a>(
         None => (0..file.width).map(numbered).collect(),
     };
     let mut gather = Gather::new(choose(&opened.path, &names, options)?, options, target);
+    gather.carried = carried(&opened.path, &names, options, &gather.columns)?;
     let is_guess = options.header == Header::Detect && in_comment.is_none() && !has_header;
     if is_guess && sniff::may_be_names(&records) {
         let line = first.iter().take(6).map(String::from_utf8_lossy).collect::<Vec<_>>().join(",");
@@ -153,6 +154,9 @@ impl File<'_> {
                     _ => return Err(self.not_numeric(&record, column.index, gather)),
                 };
             }
+            let label =
+                |column: &Column| String::from_utf8_lossy(&record[column.index]).into_owned();
+            gather.labels.extend(gather.carried.iter().map(label));
             match gather.push(&cells) {
                 Ok(Flow::More) => {}
                 Ok(Flow::Full) => return Ok(()),
