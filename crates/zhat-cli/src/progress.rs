@@ -1,5 +1,8 @@
 //! Progress bars, beside work that is watched or that tells what it does.
 
+mod ticker;
+
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -7,13 +10,32 @@ use indicatif::{ProgressBar, ProgressStyle};
 use zhat::watch::Watch;
 use zhat_table::fit::Event;
 
+use self::ticker::Ticker;
 use crate::exit::with_flags;
 
-/// A bar that looks like `template`, or one that is not seen.
-pub fn bar(quiet: bool, total: u64, template: &str) -> anyhow::Result<ProgressBar> {
+/// A bar, with lines in its place where standard error is no terminal.
+pub struct Bar {
+    bar: ProgressBar,
+    _lines: Option<Ticker>,
+}
+
+impl Deref for Bar {
+    type Target = ProgressBar;
+
+    fn deref(&self) -> &ProgressBar {
+        &self.bar
+    }
+}
+
+/// A bar that looks like `template`, or nothing at all.
+pub fn bar(quiet: bool, total: u64, template: &str) -> anyhow::Result<Bar> {
     Ok(match quiet {
-        true => ProgressBar::hidden(),
-        false => ProgressBar::new(total).with_style(ProgressStyle::with_template(template)?),
+        true => Bar { bar: ProgressBar::hidden(), _lines: None },
+        false => {
+            let style = ProgressStyle::with_template(template)?;
+            let bar = ProgressBar::new(total).with_style(style);
+            Bar { _lines: Ticker::beside(&bar), bar }
+        }
     })
 }
 
@@ -40,6 +62,13 @@ pub fn watched<T>(
 /// Does the work while a bar shows how far its watch has come.
 pub fn follow<T>(bar: &ProgressBar, watch: &Watch, work: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
+    /// However the work ends: a follower that goes on would keep a panic from ending the program.
+    struct AtEnd<'a>(&'a AtomicBool);
+    impl Drop for AtEnd<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     std::thread::scope(|scope| {
         let follower = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
@@ -50,8 +79,9 @@ pub fn follow<T>(bar: &ProgressBar, watch: &Watch, work: impl FnOnce() -> T) -> 
                 std::thread::park_timeout(Duration::from_millis(100));
             }
         });
+        let end = AtEnd(&done);
         let result = work();
-        done.store(true, Ordering::Relaxed);
+        drop(end);
         follower.thread().unpark();
         result
     })
@@ -59,7 +89,7 @@ pub fn follow<T>(bar: &ProgressBar, watch: &Watch, work: impl FnOnce() -> T) -> 
 
 /// A bar for the fit that is under way, one after another where there are several.
 pub struct FitBar {
-    pub bar: ProgressBar,
+    pub bar: Bar,
     name: Option<String>,
     validation: String,
     /// Rows in a step, where rows per second are shown.

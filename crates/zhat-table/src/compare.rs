@@ -241,7 +241,7 @@ fn read_cell(out: &Path, report: FitReport, data: &Prepared, threads: usize) -> 
     let warm_up = fitted.config()?.step.warm_up as f64;
     let mut validation = validation_curve(&report, &read_metrics(fitted.run())?);
     validation.retain(|(step, _)| *step > warm_up);
-    let log_p_tilde = fitted.density().score(&data.in_units(&data.test))?.log_p_tilde;
+    let log_p_tilde = fitted.density().score(&data.test_as_read())?.log_p_tilde;
     let of_rows = OfSeed {
         values: log_p_tilde.iter().map(|log_p| log_p - report.test.log_z).collect(),
         rows: data.test_rows.clone(),

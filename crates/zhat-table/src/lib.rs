@@ -12,6 +12,7 @@ pub mod density;
 pub mod error;
 pub mod fit;
 pub mod fitted;
+mod memory;
 mod prepare;
 pub mod report;
 pub mod run;

@@ -1,5 +1,6 @@
 //! From a configuration to numbers: the data read, checked, split and standardised.
 
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use zhat::gaussian_mixture::{Selection, select_by_cross_validation};
@@ -8,7 +9,7 @@ use zhat::train::Difference;
 use zhat::watch::Watch;
 
 use crate::data::benchmark::PreparedSet;
-use crate::data::{Marginals, Source, Standardiser, Table};
+use crate::data::{Discrete, Marginals, Source, Standardiser, Table, Warning};
 use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig};
 use crate::fitted::mean_log_density;
@@ -17,6 +18,9 @@ use crate::fitted::mean_log_density;
 const FEW_ROWS: usize = 1_000;
 /// Folds that they show it on.
 const FOLDS: usize = 5;
+
+/// With fewer validation rows the difference of two models is drowned by their noise.
+const ENOUGH_FOR_VALIDATION: usize = 30;
 
 /// The data of a fit as features: standardised and, if so wanted, mapped to normal scores; row after row.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +45,10 @@ pub struct Prepared {
     pub test_rows: Vec<usize>,
     /// What the user should know.
     pub notes: Vec<String>,
+    /// The columns that noise was added to, as they were before.
+    pub discrete: BTreeMap<String, Discrete>,
+    /// Training and test part in the units of the data before noise was added; none where it was not.
+    pub before_noise: Option<[Vec<f32>; 2]>,
 }
 
 impl Prepared {
@@ -49,6 +57,32 @@ impl Prepared {
         let mut rows = part.to_vec();
         self.standardiser.invert(&mut rows);
         rows
+    }
+
+    /// With a word about a validation part that says nothing.
+    fn with_notes_for(mut self, config: &FitConfig) -> Self {
+        let rows = self.rows[1];
+        if (1..ENOUGH_FOR_VALIDATION).contains(&rows) && !config.is_cross_validated(&self) {
+            let few = Warning::FewValidationRows { rows, least: ENOUGH_FOR_VALIDATION };
+            self.notes.push(few.to_string());
+        }
+        self
+    }
+
+    /// The training part as it was read: in the units of the data, and without the noise of discrete columns.
+    pub fn train_as_read(&self) -> Vec<f32> {
+        match &self.before_noise {
+            Some([train, _]) => train.clone(),
+            None => self.in_units(&self.train),
+        }
+    }
+
+    /// The test part as it was read: in the units of the data, and without the noise of discrete columns.
+    pub fn test_as_read(&self) -> Vec<f32> {
+        match &self.before_noise {
+            Some([_, test]) => test.clone(),
+            None => self.in_units(&self.test),
+        }
     }
 }
 
@@ -64,14 +98,19 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
     let mut rng = streams.stream("data", 0, 0);
     let loaded = source.load_dequantised(&data.read, &data.dequantise, &mut rng)?;
     let mut notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-    if loaded.dropped_rows > 0 {
-        notes.push(format!("{} rows with missing cells were left out", loaded.dropped_rows));
-    }
     let (hash, columns) = (loaded.table.hash(), loaded.table.columns().to_vec());
     let rows = data.split.indices(loaded.table.rows(), &mut streams.stream("split", 0, 0))?;
     let part = |rows: &[usize]| loaded.table.select_rows(rows);
     let (train, validation, test) = (part(&rows.train), part(&rows.validation), part(&rows.test));
+    let before_noise = loaded
+        .before_noise
+        .as_ref()
+        .map(|table| [&rows.train, &rows.test].map(|rows| table.select_rows(rows).into_values()));
     let test_rows = if is_drawn { Vec::new() } else { rows.test };
+    let shared = shared_rows(&train, &test);
+    if shared > 0 && !is_drawn {
+        notes.push(Warning::SharedRows { shared, of: test.rows() }.to_string());
+    }
     let truth_of_test =
         loaded.truth.map(|truth| mean_log_density(&*truth, test.values(), columns.len()));
     let standardiser = match (data.standardise, data.marginals) {
@@ -85,7 +124,7 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
         values
     };
     let numbers = [&train, &validation, &test].map(|part| part.rows());
-    Ok(Prepared {
+    let prepared = Prepared {
         columns,
         rows: numbers,
         train: standardised(train),
@@ -96,7 +135,19 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
         test_rows,
         notes,
         standardiser,
-    })
+        discrete: loaded.discrete,
+        before_noise,
+    };
+    Ok(prepared.with_notes_for(config))
+}
+
+/// Test rows that are in the training part too, number for number.
+fn shared_rows(train: &Table, test: &Table) -> usize {
+    let bits = |row: &[f32]| row.iter().map(|cell| cell.to_bits()).collect::<Vec<_>>();
+    let wanted: HashSet<Vec<u32>> = test.iter_rows().map(bits).collect();
+    let known: HashSet<Vec<u32>> =
+        train.iter_rows().map(bits).filter(|row| wanted.contains(row)).collect();
+    test.iter_rows().filter(|row| known.contains(&bits(row))).count()
 }
 
 /// Normal scores or standard units. A map bends what is straight between columns: with few rows that may cost more than it gains
@@ -154,5 +205,29 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
         hash: meta.hash,
         truth_of_test: None,
         notes: meta.differences,
+        discrete: BTreeMap::new(),
+        before_noise: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_train_and_test_share_are_counted_and_few_validation_rows_are_said() {
+        let table = |values: &[f32]| Table::new(vec!["a".into(), "b".into()], values.to_vec());
+        let train = table(&[1.0, 2.0, 3.0, 4.0, 1.0, 2.0]);
+        assert_eq!(shared_rows(&train, &table(&[3.0, 4.0, 3.0, 4.0, 2.0, 1.0])), 2);
+        assert_eq!(shared_rows(&train, &table(&[2.0, 2.0])), 0);
+
+        let mut config = FitConfig::new("builtin:pinwheel");
+        config.data.read.max_rows = Some(200);
+        assert!(prepare(&config).unwrap().notes.is_empty(), "folds look at all rows");
+        config.validation.cross_validate_below = 0;
+        let notes = prepare(&config).unwrap().notes;
+        assert!(notes[0].starts_with("20 validation rows are few"), "{notes:?}");
+        config.data.read.max_rows = Some(400);
+        assert!(prepare(&config).unwrap().notes.is_empty());
+    }
 }

@@ -42,9 +42,19 @@ pub struct ConfigOptions {
     /// Leave out rows with missing cells
     #[arg(long)]
     drop_missing: bool,
-    /// Add uniform noise of this step to a discrete column
-    #[arg(long, value_name = "COLUMN=STEP")]
-    dequantise: Vec<Dequantise>,
+    /// Add uniform noise of this step to a discrete column; several with commas, or given several times
+    #[arg(long, value_name = "COLUMN=STEP", value_parser = |text: &str| Steps::parse(text))]
+    dequantise: Vec<Steps>,
+}
+
+/// Discrete columns of one argument.
+#[derive(Clone)]
+struct Steps(Vec<Dequantise>);
+
+impl Steps {
+    fn parse(text: &str) -> Result<Self, String> {
+        Dequantise::list(text).map(Self).map_err(|error| error.to_string())
+    }
 }
 
 impl ConfigOptions {
@@ -105,7 +115,7 @@ impl ConfigOptions {
         if self.drop_missing {
             read.missing = Missing::Drop;
         }
-        for Dequantise { column, step } in &self.dequantise {
+        for Dequantise { column, step } in self.dequantise.iter().flat_map(|Steps(steps)| steps) {
             config.data.dequantise.insert(column.clone(), *step);
         }
         Ok(config)

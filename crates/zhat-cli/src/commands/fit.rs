@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use zhat::ar::Normalisation;
 use zhat::criterion::Method;
 use zhat::train::Answer;
@@ -129,14 +130,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         );
         return Ok(Outcome::Failed);
     };
-    let page = report::write(&Fitted::open(&arguments.out, arguments.threads, Arc::default())?)?;
     arguments.show.print(&result, || {
         println!("{}", table(&result));
         for note in &result.notes {
             println!("{}\n", with_flags(note));
         }
-        println!("{}\n\n{}", result.verdict, page.display());
+        println!("{}\n", result.verdict);
     })?;
+    // After the numbers, which do not depend on it.
+    let page = Fitted::open(out, threads, Arc::default()).and_then(|fitted| report::write(&fitted));
+    let page = page.with_context(|| {
+        let again = format!("`zhat report {}` writes it anew", out.display());
+        format!("the fit is done, but its page could not be written ({again})")
+    })?;
+    if !arguments.show.json {
+        println!("{}", page.display());
+    }
     Ok(Outcome::Done)
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use indicatif::ProgressBar;
 use zhat::watch::Watch;
 use zhat_paper::experiment::{Protocol, Report, proposals, ring};
 use zhat_report::{Experiment as Record, export, final_values::final_values};
@@ -13,7 +12,7 @@ use zhat_report::{Experiment as Record, export, final_values::final_values};
 use super::show_options::ShowOptions;
 use crate::exit::Outcome;
 use crate::interrupt;
-use crate::progress::{bar, follow};
+use crate::progress::{Bar, bar, follow};
 
 #[derive(Subcommand)]
 pub enum Experiment {
@@ -167,7 +166,7 @@ struct Session {
     directory: PathBuf,
     json: bool,
     pool: rayon::ThreadPool,
-    bar: ProgressBar,
+    bar: Bar,
     watch: Arc<Watch>,
 }
 

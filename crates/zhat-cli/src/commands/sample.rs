@@ -41,7 +41,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut out = arguments.output.create(&fitted.card().columns, Precision::Single)?;
     let quiet = arguments.run.quiet;
     let draws = watched(quiet, "drawing", None, &watch, || sample(fitted.density(), &options))??;
-    if let Some(warning) = draws.warning() {
+    for warning in draws.warnings.iter().cloned().chain(draws.warning()) {
         eprintln!("warning: {warning}");
     }
     let rows: Vec<f64> = draws.table.values().iter().map(|&value| f64::from(value)).collect();

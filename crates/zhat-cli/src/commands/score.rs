@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use zhat_table::data::{Missing, Precision};
-use zhat_table::fitted::{score, score_columns};
+use zhat_table::TableError;
+use zhat_table::data::{Format, Missing, Precision, TableWriter};
+use zhat_table::fitted::{ScoreOptions, Scored, score};
 
 use super::table_options::{OutputOptions, RunOptions, TableOptions};
 use crate::exit::Outcome;
@@ -20,32 +21,87 @@ pub struct Arguments {
     /// Also write log p~ and log q of every row
     #[arg(long)]
     parts: bool,
+    /// Also write columns of a text file as they are, by name or position, such as an identifier; all for those that the model
+    /// has not
+    #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
+    carry: Vec<String>,
+    /// Also write the place of every row, from 1 for the lowest log-density; all scores are held in memory
+    #[arg(long)]
+    rank: bool,
     #[command(flatten)]
     output: OutputOptions,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (fitted, watch) = arguments.run.open()?;
-    let read = arguments.table.read(Missing::Keep);
-    let mut out = arguments.output.create(&score_columns(arguments.parts), Precision::Double)?;
+    let mut read = arguments.table.read(Missing::Keep);
+    read.carry = arguments.carry.clone();
+    if let Some(path) = &arguments.output.out
+        && TableWriter::format_of(path)? != Format::Csv
+        && !read.carry.is_empty()
+    {
+        let reason = "carry: columns are carried along into .csv and .tsv only".into();
+        return Err(TableError::Config { reason }.into());
+    }
+    let options = ScoreOptions { parts: arguments.parts, rank: arguments.rank };
+    let create = |columns: &[String]| Ok(arguments.output.begin(columns, Precision::Double)?);
     let start = Instant::now();
     let scored = watched(arguments.run.quiet, "scoring", None, &watch, || {
-        score(&fitted, &arguments.data, &read, arguments.parts, &mut out)
+        score(&fitted, &arguments.data, &read, options, create)
     })??;
-    out.finish()?;
     if scored.missing > 0 {
         eprintln!(
-            "warning: {} rows have missing cells and so no log-density; `zhat impute` fills them",
-            scored.missing
+            "warning: {} of {} rows have missing cells: they have no log-density (an empty cell) and are left out of the mean; \
+             `zhat impute` fills them",
+            scored.missing, scored.rows
         );
     }
-    arguments.output.tell(&format!(
-        "{} rows, mean log-density {:.4} ± {:.4} over rows, ± {:.4} of log Z; {:.0} rows/s",
-        scored.rows,
-        scored.mean_log_density,
-        scored.se_test,
-        scored.se_log_z,
-        scored.rows as f64 / start.elapsed().as_secs_f64()
-    ));
-    Ok(Outcome::Done)
+    let rows_a_second = scored.rows as f64 / start.elapsed().as_secs_f64();
+    arguments.output.tell(&format!("{}; {rows_a_second:.0} rows/s", summary(&scored)));
+    // Where nothing could be scored, whoever reads the file should not take it for done.
+    Ok(if scored.missing == scored.rows { Outcome::Failed } else { Outcome::Done })
+}
+
+/// How many rows, and their mean where there is one.
+fn summary(scored: &Scored) -> String {
+    let whole = scored.rows - scored.missing;
+    let rows = match scored.missing {
+        0 => format!("{} rows", scored.rows),
+        _ => format!("{} rows, {whole} of them whole", scored.rows),
+    };
+    let over_rows = match whole {
+        0 => return format!("{rows}: no mean log-density"),
+        1 => String::new(),
+        _ => format!(" ± {:.4} over rows,", scored.se_test),
+    };
+    format!(
+        "{rows}, mean log-density {:.4}{over_rows} ± {:.4} of log Z",
+        scored.mean_log_density, scored.se_log_z
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_is_that_of_whole_rows_and_there_is_none_of_none() {
+        let scored = Scored {
+            rows: 10,
+            missing: 0,
+            mean_log_density: -1.5,
+            se_test: 0.25,
+            log_z: 0.0,
+            se_log_z: 0.0,
+        };
+        let text = summary(&scored);
+        assert_eq!(text, "10 rows, mean log-density -1.5000 ± 0.2500 over rows, ± 0.0000 of log Z");
+        let text = summary(&Scored { missing: 7, ..scored });
+        assert!(text.starts_with("10 rows, 3 of them whole, mean log-density -1.5"), "{text}");
+        let one = summary(&Scored { missing: 9, se_test: f64::NAN, ..scored });
+        assert!(one.contains("1 of them whole") && !one.contains("NaN"), "{one}");
+        let nan = f64::NAN;
+        let none = summary(&Scored { missing: 10, mean_log_density: nan, se_test: nan, ..scored });
+        assert_eq!(none, "10 rows, 0 of them whole: no mean log-density");
+    }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use zhat::watch::Watch;
-use zhat_table::data::parse_delimiter;
+use zhat_table::data::{self, parse_delimiter};
 use zhat_table::data::{Format, Header, Missing, Precision, ReadOptions, TableWriter};
 use zhat_table::fitted::Fitted;
 
@@ -46,6 +46,12 @@ pub struct FileOptions {
     /// Read no more than this many rows
     #[arg(long)]
     max_rows: Option<usize>,
+    /// Refuse lines of a text file that are longer than this [default: 16777216]
+    #[arg(long, value_name = "BYTES")]
+    max_line_bytes: Option<usize>,
+    /// Refuse files with more columns than this [default: 65536]
+    #[arg(long, value_name = "NUMBER")]
+    max_columns: Option<usize>,
 }
 
 impl FileOptions {
@@ -54,6 +60,8 @@ impl FileOptions {
         read.delimiter = self.delimiter.or(read.delimiter);
         read.format = self.format.or(read.format);
         read.max_rows = self.max_rows.or(read.max_rows);
+        read.max_line_bytes = self.max_line_bytes.or(read.max_line_bytes);
+        read.max_columns = self.max_columns.or(read.max_columns);
         read.header = self.header.unwrap_or(read.header);
     }
 }
@@ -89,10 +97,15 @@ pub struct OutputOptions {
 impl OutputOptions {
     /// Begins the output.
     pub fn create(&self, columns: &[String], precision: Precision) -> anyhow::Result<TableWriter> {
-        Ok(match &self.out {
-            Some(path) => TableWriter::create(path, columns, precision)?,
-            None => TableWriter::stdout(columns, precision)?,
-        })
+        Ok(self.begin(columns, precision)?)
+    }
+
+    /// The same, for what is begun elsewhere.
+    pub fn begin(&self, columns: &[String], precision: Precision) -> data::Result<TableWriter> {
+        match &self.out {
+            Some(path) => TableWriter::create(path, columns, precision),
+            None => TableWriter::stdout(columns, precision),
+        }
     }
 
     /// Tells about the rows: to standard output, unless the rows themselves go there.

@@ -48,6 +48,26 @@ pub(crate) fn choose(file: &Path, names: &[String], options: &ReadOptions) -> Re
     Ok(columns)
 }
 
+/// The columns to carry along, beside those that are chosen.
+pub(crate) fn carried(
+    file: &Path,
+    names: &[String],
+    options: &ReadOptions,
+    chosen: &[Column],
+) -> Result<Vec<Column>> {
+    let mut found = Vec::new();
+    for entry in &options.carry {
+        match entry == "all" && !names.iter().any(|name| name == "all") {
+            true => {
+                let is_free = |index: &usize| chosen.iter().all(|column| column.index != *index);
+                found.extend((0..names.len()).filter(is_free));
+            }
+            false => found.extend(find(file, names, entry)?),
+        }
+    }
+    Ok(found.into_iter().map(|index| Column { index, name: names[index].clone() }).collect())
+}
+
 fn choose_freely(file: &Path, names: &[String], options: &ReadOptions) -> Result<Vec<Column>> {
     let mut chosen = Vec::new();
     if options.columns.is_empty() {
@@ -181,6 +201,17 @@ mod tests {
         };
         let expect = |first: usize, second: usize| vec![(first, "a".into()), (second, "b".into())];
         assert_eq!(columns(&["id", "b", "a"], &[]).unwrap(), expect(2, 1));
+        let carried = |carry: &[&str]| {
+            let names = ["id", "b", "a", "date"].map(String::from);
+            let carry = carry.iter().map(|s| s.to_string()).collect();
+            let options = ReadOptions { carry, ..Default::default() };
+            let chosen = [2, 1].map(|index| Column { index, name: String::new() });
+            super::carried(Path::new("t.csv"), &names, &options, &chosen)
+                .map(|columns| columns.into_iter().map(|c| c.index).collect::<Vec<_>>())
+        };
+        assert_eq!(carried(&["all"]).unwrap(), [0, 3]);
+        assert_eq!(carried(&["date", "2"]).unwrap(), [3, 1]);
+        assert!(carried(&["none"]).is_err());
         assert_eq!(columns(&["column_1", "column_2"], &[]).unwrap(), expect(0, 1));
         assert_eq!(columns(&["u", "v", "w"], &["w", "1"]).unwrap(), expect(2, 0));
         let wrong = columns(&["a", "c"], &[]).unwrap_err().to_string();

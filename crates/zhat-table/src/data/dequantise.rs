@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use rand::{Rng, RngExt};
 
+use super::discrete::Discrete;
 use super::error::{Error, Result};
 use super::table::Table;
 
@@ -30,6 +31,24 @@ impl FromStr for Dequantise {
     }
 }
 
+impl Dequantise {
+    /// Reads one or several, with commas between them. A comma may be part of a name: what does not end in a step goes on.
+    pub fn list(text: &str) -> Result<Vec<Self>> {
+        let (mut found, mut part) = (Vec::new(), String::new());
+        for piece in text.split(',') {
+            part += piece;
+            match part.parse() {
+                Ok(one) => {
+                    found.push(one);
+                    part.clear();
+                }
+                Err(_) => part.push(','),
+            }
+        }
+        if part.is_empty() { Ok(found) } else { Err(invalid(text)) }
+    }
+}
+
 fn is_valid(column: &str, step: f64) -> bool {
     step.is_finite() && step > 0.0 && !column.is_empty()
 }
@@ -40,18 +59,21 @@ fn invalid(text: &str) -> Error {
 
 /// Adds uniform noise on `[0, step)` to every row of the given columns.
 ///
-/// The log-density of the noisy value bounds that of the discrete one from below (Theis et al. 2016).
+/// The log-density of the noisy value bounds that of the discrete one from below (Theis et al. 2016). Gives how the columns were
+/// discrete before.
 pub fn dequantise(
     table: &mut Table,
     settings: &BTreeMap<String, f64>,
     rng: &mut impl Rng,
-) -> Result<()> {
-    let mut noisy = Vec::new();
+) -> Result<BTreeMap<String, Discrete>> {
+    let (mut noisy, mut discrete) = (Vec::new(), BTreeMap::new());
     for (column, &step) in settings {
         if !is_valid(column, step) {
             return Err(invalid(&format!("{column}={step}")));
         }
-        noisy.push((table.column_index(column)?, step));
+        let index = table.column_index(column)?;
+        discrete.insert(column.clone(), Discrete::of(table.column(index), step));
+        noisy.push((index, step));
     }
     // By position, so that a seed gives the same noise however the columns are named.
     noisy.sort_by_key(|(column, _)| *column);
@@ -61,7 +83,7 @@ pub fn dequantise(
             row[column] = (f64::from(row[column]) + step * rng.random::<f64>()) as f32;
         }
     }
-    Ok(())
+    Ok(discrete)
 }
 
 #[cfg(test)]
@@ -76,7 +98,9 @@ mod tests {
         let values: Vec<f32> = (0..2000).flat_map(|row| [row as f32, (row % 4) as f32]).collect();
         let mut table = Table::new(vec!["a".into(), "b".into()], values.clone());
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        dequantise(&mut table, &BTreeMap::from([("b".into(), 0.5)]), &mut rng).unwrap();
+        let discrete =
+            dequantise(&mut table, &BTreeMap::from([("b".into(), 0.5)]), &mut rng).unwrap();
+        assert_eq!(discrete["b"].grid.map(|grid| grid.highest), Some(3.0), "as it was before");
         let noise: Vec<f32> =
             table.values().iter().zip(&values).skip(1).step_by(2).map(|(n, v)| n - v).collect();
         assert!(noise.iter().all(|n| (0.0..=0.5).contains(n)));
@@ -90,6 +114,13 @@ mod tests {
     fn a_setting_is_a_column_and_a_positive_step() {
         let read: Dequantise = "a=b=0.1".parse().unwrap();
         assert_eq!(read, Dequantise { column: "a=b".into(), step: 0.1 });
+        let list = |text: &str| {
+            Dequantise::list(text)
+                .map(|list| list.into_iter().map(|one| (one.column, one.step)).collect::<Vec<_>>())
+        };
+        assert_eq!(list("a=1,b c=0.5").unwrap(), [("a".into(), 1.0), ("b c".into(), 0.5)]);
+        assert_eq!(list("income, net=10,b=2").unwrap()[0], ("income, net".into(), 10.0));
+        assert!(list("a=1,b").is_err() && list("").is_err());
         for bad in ["a", "a=", "a=0", "a=-1", "a=nan", "=1"] {
             assert!(bad.parse::<Dequantise>().is_err(), "{bad}");
         }

@@ -63,8 +63,8 @@ pub enum Error {
     #[error("{} is not text in UTF-8: {found}. Save it as CSV in UTF-8, or say `format` npy or parquet.", file.display())]
     NotText { file: PathBuf, found: &'static str },
 
-    #[error("{}, line 1: {detail}. Say `header` yes or `header` no.", file.display())]
-    AmbiguousHeader { file: PathBuf, detail: String },
+    #[error("{}, line {line}: {detail}. Say `header` yes or `header` no.", file.display())]
+    AmbiguousHeader { file: PathBuf, line: u64, detail: String },
 
     #[error("{place}: {found} cells where line 1 has {expected}.{} Mend the line, or name the separator with `delimiter`.", if *open_quote { " A quote is opened and not closed there." } else { "" })]
     Ragged { place: Place, expected: usize, found: usize, open_quote: bool },
@@ -112,6 +112,14 @@ pub enum Error {
     #[error("{}: {found} columns are read, but the model has {model} ({names}). Choose the columns that stand for them, in that order, with `columns`.", file.display())]
     OtherColumns { file: PathBuf, found: usize, model: usize, names: String },
 
+    #[error(
+        "{place}: the line is longer than {most} bytes, or a quote is opened in it and not closed. Mend it, or allow longer lines with `max-line-bytes`."
+    )]
+    LineTooLong { place: Place, most: usize },
+
+    #[error("{}: it has {columns} columns or more, and {most} are the most. Check that it is a table and its separator (`delimiter`), or allow more with `max-columns`.", file.display())]
+    TooManyColumns { file: PathBuf, columns: usize, most: usize },
+
     #[error("{}: no column is left. Choose at least one with `columns`.", file.display())]
     NoColumns { file: PathBuf },
 
@@ -119,6 +127,19 @@ pub enum Error {
         "{file}, column {name}: every row is {value}, so it has no density. Leave it out with `columns` {others}."
     )]
     Constant { file: String, name: String, value: f32, others: String },
+
+    #[error(
+        "{file}, column {name}: its values go from {low} to {high}, but 32-bit floats are about {gap:.1e} apart there, and all of them are {value}. Subtract an offset from the column first, or leave it out with `columns` {others}."
+    )]
+    Collapsed {
+        file: String,
+        name: String,
+        low: f64,
+        high: f64,
+        value: f32,
+        gap: f64,
+        others: String,
+    },
 
     #[error(
         "{file}: columns {first} and {second} {relation}, so their joint density diverges. Leave one out with `columns` {others}."

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use super::carried::Carried;
+use super::checks::Warning;
 use super::columns::Column;
 use super::error::{Error, Place};
 use super::options::{Missing, ReadOptions};
@@ -54,11 +56,22 @@ pub(crate) struct Gather<'a> {
     max_rows: usize,
     rows: usize,
     dropped: usize,
+    /// Smallest and largest number of every column, before it became a 32-bit float.
+    ranges: Vec<(f64, f64)>,
+    /// What its user should know.
+    pub(crate) notes: Vec<Warning>,
+    /// Columns that are carried along, and their cells.
+    pub(crate) carried: Vec<Column>,
+    pub(crate) labels: Vec<String>,
 }
 
 impl<'a> Gather<'a> {
     pub(crate) fn new(columns: Vec<Column>, options: &ReadOptions, target: Target<'a>) -> Self {
         Self {
+            ranges: vec![(f64::INFINITY, f64::NEG_INFINITY); columns.len()],
+            notes: Vec::new(),
+            carried: Vec::new(),
+            labels: Vec::new(),
             columns,
             target,
             values: Vec::new(),
@@ -99,11 +112,15 @@ impl<'a> Gather<'a> {
                     return Err(Refusal { column, value: cell });
                 }
                 is_missing = true;
+            } else {
+                let (low, high) = &mut self.ranges[column];
+                (*low, *high) = (low.min(cell), high.max(cell));
             }
             self.values.push(value);
         }
         if is_missing && self.missing == Missing::Drop {
             self.values.truncate(start);
+            self.labels.truncate(start / self.columns.len() * self.carried.len());
             self.dropped += 1;
         } else {
             self.rows += 1;
@@ -134,8 +151,11 @@ impl<'a> Gather<'a> {
     /// Gives the rows so far to whoever takes batches.
     fn hand_on(&mut self) -> Flow {
         let Target::Batches(_, take) = &mut self.target else { return Flow::More };
-        let names = self.columns.iter().map(|column| column.name.clone()).collect();
-        take(Table::new(names, std::mem::take(&mut self.values)))
+        let names = |columns: &[Column]| columns.iter().map(|column| column.name.clone()).collect();
+        let table = Table::new(names(&self.columns), std::mem::take(&mut self.values));
+        let mut cells = std::mem::take(&mut self.labels);
+        cells.truncate(table.rows() * self.carried.len());
+        take(table.with_carried(Carried { columns: names(&self.carried), cells }))
     }
 
     /// Hands on the last rows; how many were read, and how many dropped.
@@ -146,13 +166,13 @@ impl<'a> Gather<'a> {
         (self.rows, self.dropped)
     }
 
-    /// The table, and how many rows were dropped.
-    pub(crate) fn finish(mut self) -> (Table, usize) {
+    /// The table, how many rows were dropped, and between what numbers its columns were.
+    pub(crate) fn finish(mut self) -> (Table, usize, Vec<(f64, f64)>) {
         // Give back what was guessed too much, if it is worth a copy.
         if self.values.capacity() > self.values.len() + self.values.len() / 8 {
             self.values.shrink_to_fit();
         }
         let names = self.columns.into_iter().map(|column| column.name).collect();
-        (Table::new(names, self.values), self.dropped)
+        (Table::new(names, self.values), self.dropped, self.ranges)
     }
 }

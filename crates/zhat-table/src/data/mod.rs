@@ -13,10 +13,12 @@
 
 pub mod benchmark;
 pub mod builtin;
+mod carried;
 mod cell;
 mod checks;
 mod columns;
 mod dequantise;
+mod discrete;
 mod error;
 mod gather;
 mod marginal;
@@ -27,11 +29,14 @@ mod source;
 mod split;
 mod standardise;
 mod table;
+mod typed;
 mod write;
 
 pub use builtin::{Builtin, Entropy};
+pub use carried::Carried;
 pub use checks::{Warning, check};
 pub use dequantise::{Dequantise, dequantise};
+pub use discrete::{Discrete, Grid};
 pub use error::{Error, Place, Result};
 pub use gather::Flow;
 pub use marginal::MarginalMap;

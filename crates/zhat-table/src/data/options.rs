@@ -25,10 +25,47 @@ pub struct ReadOptions {
     pub missing: Missing,
     /// Read no more than this many rows; for a built-in set, the number of rows to draw.
     pub max_rows: Option<usize>,
+    /// Lines of a text file may be as long as this, in bytes; a longer one is refused before memory is full. 16 MiB if not given.
+    pub max_line_bytes: Option<usize>,
+    /// A file may have as many columns as this; 65,536 if not given.
+    pub max_columns: Option<usize>,
+    /// Columns of a text file to carry along as they are, written like `columns`; `all` for those that are not chosen.
+    #[serde(skip)]
+    pub carry: Vec<String>,
     /// Names that the chosen columns get, in their order: those of a fitted model. Where no columns are chosen they are
     /// found by these names, or by position in a file that has no names.
     #[serde(skip)]
     pub model_columns: Vec<String>,
+}
+
+impl ReadOptions {
+    /// The longest line that is read.
+    pub(crate) fn most_bytes(&self) -> usize {
+        self.max_line_bytes.unwrap_or(1 << 24)
+    }
+
+    /// The most columns that are read.
+    pub(crate) fn most_columns(&self) -> usize {
+        self.max_columns.unwrap_or(1 << 16)
+    }
+
+    /// An error for a file whose columns cannot be carried along, where they are to be.
+    pub(crate) fn check_carry(&self, file: &Path) -> Result<()> {
+        if self.carry.is_empty() {
+            return Ok(());
+        }
+        let detail = "columns are carried along from text files only";
+        Err(Error::refused(file, detail, "Save the table as CSV, or do without `carry`."))
+    }
+
+    /// An error for a file that has more columns than that.
+    pub(crate) fn check_columns(&self, file: &Path, columns: usize) -> Result<()> {
+        let most = self.most_columns();
+        match columns > most {
+            true => Err(Error::TooManyColumns { file: file.into(), columns, most }),
+            false => Ok(()),
+        }
+    }
 }
 
 /// A file format.

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use rand::Rng;
 
 use super::builtin::{self, Builtin};
-use super::checks::{Warning, check};
+use super::checks::{Warning, check, check_collapse};
 use super::dequantise::dequantise;
+use super::discrete::Discrete;
 use super::error::Result;
 use super::options::ReadOptions;
 use super::read::{Reading, read};
@@ -37,6 +38,10 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
     /// How many rows were left out for a missing cell.
     pub dropped_rows: usize,
+    /// The columns that noise was added to, as they were before.
+    pub discrete: BTreeMap<String, Discrete>,
+    /// The rows before noise was added to some columns; none where it was not.
+    pub before_noise: Option<Table>,
 }
 
 impl Source {
@@ -61,7 +66,7 @@ impl Source {
         rng: &mut impl Rng,
     ) -> Result<Loaded> {
         let name = self.to_string();
-        let (Reading { mut table, dropped_rows }, mut truth) = match self {
+        let (Reading { mut table, dropped_rows, ranges, notes }, mut truth) = match self {
             Source::File(path) => (read(&path, options)?, None),
             Source::Builtin(set) => {
                 let table = builtin::draw(&*set, options.max_rows.unwrap_or(BUILTIN_ROWS), rng);
@@ -69,13 +74,26 @@ impl Source {
                 let chosen = super::columns::choose(name.as_ref(), &names, options)?;
                 let chosen: Vec<usize> = chosen.into_iter().map(|column| column.index).collect();
                 let truth = chosen.iter().copied().eq(0..names.len()).then_some(set);
-                (Reading { table: table.select_columns(&chosen), dropped_rows: 0 }, truth)
+                let table = table.select_columns(&chosen);
+                let (ranges, notes) = (Vec::new(), Vec::new());
+                (Reading { table, dropped_rows: 0, ranges, notes }, truth)
             }
         };
-        dequantise(&mut table, discrete, rng)?;
+        check_collapse(&name, &table, &ranges)?;
+        let before_noise = (!discrete.is_empty()).then(|| table.clone());
+        let discrete = dequantise(&mut table, discrete, rng)?;
         truth = truth.filter(|_| discrete.is_empty());
-        let warnings = check(&name, &table, dropped_rows)?;
-        Ok(Loaded { table, truth, warnings, dropped_rows })
+        let mut warnings = notes;
+        warnings.extend(check(&name, &table, dropped_rows)?);
+        // Nobody is told to do what was done.
+        for warning in &mut warnings {
+            if let Warning::Discrete { column, .. } | Warning::Spike { column, .. } = warning
+                && let Some(Discrete { step, .. }) = discrete.get(column)
+            {
+                *warning = Warning::StillDiscrete { column: std::mem::take(column), step: *step };
+            }
+        }
+        Ok(Loaded { table, truth, warnings, dropped_rows, discrete, before_noise })
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::carried::Carried;
 use super::error::{Error, Result};
 use super::nearest::{listing, nearest};
 
@@ -12,6 +13,7 @@ pub struct Table {
     columns: Vec<String>,
     values: Vec<f32>,
     rows: usize,
+    carried: Carried,
 }
 
 /// What one column looks like; missing cells (NaN) are counted and set aside.
@@ -38,7 +40,17 @@ impl Table {
         assert!(!columns.is_empty(), "a table has at least one column");
         let rows = values.len() / columns.len();
         assert_eq!(rows * columns.len(), values.len(), "the values fill whole rows");
-        Self { columns, values, rows }
+        Self { columns, values, rows, carried: Carried::default() }
+    }
+
+    /// The same with columns beside it, as many rows of them.
+    pub(crate) fn with_carried(self, carried: Carried) -> Self {
+        Self { carried, ..self }
+    }
+
+    /// Columns of the file that are carried along and are no part of the table; most often none.
+    pub fn carried(&self) -> &Carried {
+        &self.carried
     }
 
     /// The names of the columns.
@@ -125,7 +137,7 @@ impl Table {
         for &row in rows {
             values.extend_from_slice(self.row(row));
         }
-        Table { columns: self.columns.clone(), values, rows: rows.len() }
+        Table::new(self.columns.clone(), values)
     }
 
     /// Mean, standard deviation, extremes and missing cells of every column, summed in 64 bits.

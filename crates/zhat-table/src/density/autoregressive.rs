@@ -11,6 +11,7 @@ use zhat::watch::Watch;
 use super::{CellScores, Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Tail};
 use crate::data::Standardiser;
 use crate::error::Result;
+use crate::memory;
 
 /// Particles of the other opinions on `log Z`, at most: they are a check, and need not be as sharp.
 const MOST_FOR_OPINIONS: usize = 200_000;
@@ -22,6 +23,7 @@ pub struct ArDensity {
     watch: Arc<Watch>,
     columns: Vec<String>,
     standardiser: Standardiser,
+    criterion: Method,
 }
 
 impl ArDensity {
@@ -43,6 +45,7 @@ impl ArDensity {
             watch,
             columns: columns.to_vec(),
             standardiser: standardiser.clone(),
+            criterion,
         })
     }
 
@@ -95,6 +98,10 @@ impl Density for ArDensity {
         self.evaluator.is_normalised()
     }
 
+    fn criterion(&self) -> Option<Method> {
+        Some(self.criterion)
+    }
+
     fn pool(&self) -> &rayon::ThreadPool {
         self.evaluator.pool()
     }
@@ -137,11 +144,14 @@ impl Density for ArDensity {
     fn draw(&self, given: &[f32], particles: usize, streams: &Streams) -> Result<Cloud> {
         let features = self.standardiser.features(given);
         let known: Vec<_> = features.iter().map(|cell| (!cell.is_nan()).then_some(*cell)).collect();
+        memory::check("particles", particles, memory::of_particles(particles, given.len()))?;
         let smc = SmcConfig::new(particles)?.with_resampling(Resampling::Systematic);
-        let SmcEstimate { columns, weights, effective_sample_size, .. } =
+        let SmcEstimate { columns, weights, effective_sample_size, log_z_hat, .. } =
             self.evaluator.smc_given(&smc, &known, streams, 0)?;
         let worst = effective_sample_size.into_iter().fold(f64::INFINITY, f64::min);
-        Ok(Cloud::new(columns, weights, worst, &self.standardiser, given))
+        let mut cloud = Cloud::new(columns, weights, worst, &self.standardiser, given);
+        cloud.log_evidence = log_z_hat;
+        Ok(cloud)
     }
 
     fn refresh(&self, mut rows: Vec<f32>, streams: &Streams) -> Result<Vec<f32>> {
@@ -156,6 +166,8 @@ impl Density for ArDensity {
         if self.is_normalised() {
             return Ok(Vec::new());
         }
+        let needed = memory::of_particles(settings.particles, self.columns.len());
+        memory::check("particles", settings.particles, needed)?;
         let smc = SmcConfig::new(settings.particles)?
             .with_resampling(settings.resampling)
             .with_resample_when(ResampleWhen::EveryStage);

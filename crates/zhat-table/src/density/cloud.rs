@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use zhat::rng::Stream;
 
-use crate::data::Standardiser;
+use crate::data::{Discrete, Standardiser};
 
 /// Weighted draws of a row, some cells of which may have been given.
 #[derive(Debug, Clone)]
@@ -16,6 +16,10 @@ pub struct Cloud {
     given: Vec<f32>,
     /// Effective sample size of the particles, in the worst stage; copies of an ancestor count as many.
     pub effective_particles: f64,
+    /// Log of the integral of `p~` over what was drawn: but for `log Z`, the marginal log-density of what was given.
+    pub log_evidence: f64,
+    /// Columns whose draws stand for values; empty where there are none.
+    discrete: Vec<Option<Discrete>>,
 }
 
 /// Rows taken from a cloud.
@@ -41,7 +45,46 @@ impl Cloud {
         given: &[f32],
     ) -> Self {
         let (standardiser, given) = (standardiser.clone(), given.to_vec());
-        Self { columns, weights, standardiser, given, effective_particles }
+        let (log_evidence, discrete) = (0.0, Vec::new());
+        Self { columns, weights, standardiser, given, effective_particles, log_evidence, discrete }
+    }
+
+    /// One cloud of several, each of which counts by its evidence.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(super) fn merged(clouds: Vec<Cloud>, given: &[f32]) -> Self {
+        let most = clouds.iter().map(|cloud| cloud.log_evidence).fold(f64::NEG_INFINITY, f64::max);
+        // Where nothing has any evidence, all count the same.
+        let share = |cloud: &Cloud| match most.is_finite() {
+            true => (cloud.log_evidence - most).exp(),
+            false => 1.0,
+        };
+        let total: f64 = clouds.iter().map(share).sum();
+        let mut clouds = clouds.into_iter();
+        let mut all = clouds.next().expect("at least one cloud");
+        let first = share(&all) / total;
+        all.weights.iter_mut().for_each(|weight| *weight *= first);
+        for cloud in clouds {
+            let share = share(&cloud) / total;
+            all.weights.extend(cloud.weights.iter().map(|weight| weight * share));
+            for (column, more) in all.columns.iter_mut().zip(cloud.columns) {
+                column.extend(more);
+            }
+            all.effective_particles += cloud.effective_particles;
+        }
+        all.given = given.to_vec();
+        all.log_evidence = most + total.ln();
+        all
+    }
+
+    /// The same with some columns discrete: their draws are the values whose cells they fell into.
+    pub(super) fn of_discrete(self, discrete: &[Option<Discrete>]) -> Self {
+        Self { discrete: discrete.to_vec(), ..self }
+    }
+
+    fn discrete(&self, column: usize) -> Option<&Discrete> {
+        self.discrete.get(column).and_then(Option::as_ref)
     }
 
     /// Columns that were drawn.
@@ -62,8 +105,12 @@ impl Cloud {
         self.standardiser.invert(&mut rows);
         // Not only to the last bit but one, after going to features and back.
         for row in rows.chunks_exact_mut(self.given.len()) {
-            for (cell, given) in row.iter_mut().zip(&self.given).filter(|(_, g)| !g.is_nan()) {
-                *cell = *given;
+            for (column, (cell, given)) in row.iter_mut().zip(&self.given).enumerate() {
+                if !given.is_nan() {
+                    *cell = *given;
+                } else if let Some(discrete) = self.discrete(column) {
+                    *cell = discrete.value_of(f64::from(*cell)) as f32;
+                }
             }
         }
         Draws { rows, effective_sample_size }
@@ -95,6 +142,12 @@ impl Cloud {
         pairs.map(|(&value, weight)| self.in_units(column, value) * weight).sum()
     }
 
+    /// What a missing cell is filled with by its mean: the mean, or the value of a discrete column that is nearest to it.
+    pub fn filling(&self, column: usize) -> f64 {
+        let mean = self.mean(column);
+        self.discrete(column).map_or(mean, |discrete| discrete.nearest(mean))
+    }
+
     /// The smallest value of a column at which the cumulative weight reaches the level.
     pub fn quantile(&self, column: usize, level: f64) -> f64 {
         let values = &self.columns[column];
@@ -119,7 +172,8 @@ impl Cloud {
     }
 
     fn in_units(&self, column: usize, value: f32) -> f64 {
-        self.standardiser.in_units(column, f64::from(value))
+        let value = self.standardiser.in_units(column, f64::from(value));
+        self.discrete(column).map_or(value, |discrete| discrete.value_of(value))
     }
 }
 

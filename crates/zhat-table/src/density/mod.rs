@@ -2,14 +2,17 @@
 //! its `log Z` is known.
 
 mod autoregressive;
+mod cells;
 mod cloud;
 
 pub use autoregressive::ArDensity;
+pub use cells::{Cells, with_cells};
 pub use cloud::{Cloud, Draws};
 
 use serde::{Deserialize, Serialize};
 pub use zhat::ar::CellScores;
 use zhat::ar::RowScores;
+use zhat::criterion::Method;
 use zhat::evaluate::LogZ;
 use zhat::rng::Streams;
 use zhat::smc::Resampling;
@@ -31,6 +34,11 @@ pub trait Density: std::fmt::Debug + Send + Sync {
 
     /// Whether `log p~` is `log p`: then `log Z` is 0 without an error, and draws with nothing given are independent.
     fn is_normalised(&self) -> bool;
+
+    /// What it was trained by, where that is known.
+    fn criterion(&self) -> Option<Method> {
+        None
+    }
 
     /// The threads that it works on, for what goes with it; no result depends on their number.
     fn pool(&self) -> &rayon::ThreadPool;

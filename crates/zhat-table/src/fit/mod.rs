@@ -6,6 +6,7 @@ mod evaluation;
 mod events;
 mod folds;
 mod known;
+mod memory;
 mod schedule;
 mod session;
 mod settings;

@@ -49,6 +49,7 @@ impl Limit {
         if !(seconds.is_finite() && seconds > 0.0) {
             return Err(TableError::setting("time", seconds, "larger than zero"));
         }
+        config.check_memory(data.columns.len(), threads)?;
         let costs = self.costs(config, data, threads)?;
         let folds =
             if config.is_cross_validated(data) { config.validation.folds as f64 } else { 0.0 };

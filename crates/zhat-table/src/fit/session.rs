@@ -21,6 +21,7 @@ use super::events::{Event, FitReport};
 use super::folds::{CrossValidation, Round, cross_validate};
 use super::known::{initial_model, stack};
 use super::validation::Validator;
+use crate::density::with_cells;
 use crate::error::{Result, TableError};
 use crate::fitted::assess_by;
 use crate::prepare::Prepared;
@@ -68,6 +69,8 @@ impl Session {
         threads: usize,
     ) -> Result<Self> {
         config.validate()?;
+        // Before there is a directory.
+        config.check_memory(data.columns.len(), threads)?;
         config.clear_of(&data);
         let run = RunDirectory::create(out)?;
         write_atomically(&run.config(), config.to_toml().as_bytes())?;
@@ -120,6 +123,7 @@ impl Session {
         mut data: Prepared,
         threads: usize,
     ) -> Result<Self> {
+        config.check_memory(data.columns.len(), threads)?;
         let streams = Streams::new(config.seed);
         let known = stack(&config, &data, threads, &Watch::default())?;
         let mixture = known.as_ref().map(|known| known.mixture.clone());
@@ -319,17 +323,19 @@ impl Session {
             criterion: criterion.clone(),
             density: answer,
             gaussian_mixture: model.known.clone(),
+            discrete: self.data.discrete.clone(),
             step: best_step,
         };
         save_model(&self.run, model, &card)?;
         let settings = &self.config.evaluation;
         let validator = Validator::new(&self.config, &self.data);
         let density = validator.density(model, answer, self.threads, Arc::clone(watch))?;
+        let density = &*with_cells(Box::new(density), &card.discrete);
         let cross_check = cross_check(settings);
-        watch.begin(work_of_evaluation(&density, settings) + self.data.test.len() as u64);
-        let test = self.data.in_units(&self.data.test);
+        watch.begin(work_of_evaluation(density, settings) + self.data.test.len() as u64);
+        let test = self.data.test_as_read();
         let streams = Streams::new(self.config.seed).derive("test", 0);
-        let assessment = assess_by(&density, &test, settings, Some(&cross_check), &streams)?;
+        let assessment = assess_by(density, &test, settings, Some(&cross_check), &streams)?;
         let planned_steps = self.config.training.num_steps;
         let mut notes = Vec::new();
         notes.extend(cross_validation.as_ref().map(CrossValidation::sentence));
@@ -378,17 +384,17 @@ const PROPOSAL_ANSWERS: &str = "On rows that were kept back the model was not ah
 
 /// Says that the schedule was cut short, where it was.
 fn unfinished(ended: &str, steps: u64, last: u64) -> Option<String> {
-    let because = match ended {
-        "max-time" => "the time was up",
-        "time" => {
-            "the machine became slower than it was when the steps were planned, and the time was up"
-        }
+    let (because, advice) = match ended {
+        "max-time" => ("the time was up", "; with `time` the schedule is fitted to the time"),
+        "time" => (
+            "the machine became slower than it was when the steps were planned, and the time was up",
+            "",
+        ),
         _ => return None,
     };
     Some(format!(
         "Training is not finished: it ended after {steps} of {last} steps because {because}. The learning rate had not come \
-         down to its end, so a whole schedule would do better. Resume the run to finish it; with `time` the schedule is fitted \
-         to the time."
+         down to its end, so a whole schedule would do better. Resume the run to finish it{advice}."
     ))
 }
 

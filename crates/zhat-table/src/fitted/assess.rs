@@ -64,6 +64,6 @@ pub(crate) fn assess_by(
     if let Some(settings) = cross_check.filter(|_| has_integral) {
         opinions.extend(density.opinions(settings, streams)?);
     }
-    let verdict = Verdict::new(&likelihood, &opinions, density.columns());
+    let verdict = Verdict::new(&likelihood, &opinions, density.columns(), density.criterion());
     Ok(Assessment { likelihood, truth: None, opinions, verdict, wasserstein: None })
 }

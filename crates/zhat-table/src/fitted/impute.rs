@@ -9,6 +9,7 @@ use super::Fitted;
 use crate::data::{ReadOptions, TableWriter};
 use crate::density::{Cloud, Density};
 use crate::error::{Result, TableError};
+use crate::memory;
 
 /// Fewer effective draws than this, and a row is tried again with more particles, and flagged if that is no help.
 pub const ENOUGH: f64 = 30.0;
@@ -106,6 +107,9 @@ pub fn impute(
     fitted.stream(source, read, |table| {
         let rows: Vec<&[f32]> = table.values().chunks_exact(features).collect();
         let streams = streams.derive("batch", total.rows as u64);
+        let cells = (1.0 + options.quantiles.len() as f64) * features as f64 + 3.0;
+        let needed = 8.0 * cells * options.copies as f64 * rows.len() as f64;
+        memory::check("copies", options.copies, needed)?;
         for (row, filled) in rows.iter().zip(fill_batch(density, &rows, options, &streams)?) {
             let missing = row.iter().filter(|value| value.is_nan()).count();
             total.rows += 1;
@@ -153,7 +157,7 @@ impl Filled {
                     filled(&|_, column| f64::from(draws[copy * row.len() + column]))
                 }
                 (Fill::Median, _) => filled(&|cloud, column| cloud.quantile(column, 0.5)),
-                _ => filled(&|cloud, column| cloud.mean(column)),
+                _ => filled(&|cloud, column| cloud.filling(column)),
             });
             for &level in &options.quantiles {
                 found.lines.extend(filled(&|cloud, column| cloud.quantile(column, level)));
@@ -187,7 +191,7 @@ fn fill_batch(
             Ok(Filled::new(row, cloud.as_ref(), options, &mut rng))
         };
         let first = attempt(options.particles)?;
-        if first.is_trusted() { Ok(first) } else { attempt(MORE * options.particles) }
+        if first.is_trusted() { Ok(first) } else { attempt(options.particles.saturating_mul(MORE)) }
     };
     density.pool().install(|| rows.par_iter().enumerate().map(fill).collect())
 }

@@ -11,6 +11,7 @@ mod score;
 mod strangest;
 mod verdict;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,12 +29,12 @@ pub use rows::TestRows;
 pub(crate) use rows::mean_log_density;
 pub(crate) use sample::worth_fewer;
 pub use sample::{Sample, SampleOptions, sample};
-pub use score::{Scored, score, score_columns};
+pub use score::{ScoreOptions, Scored, score};
 pub use strangest::{StrangeRow, Strangest, strangest};
 pub use verdict::Verdict;
 
-use crate::data::{Flow, Missing, ReadOptions, Source, Table, read_batches};
-use crate::density::{ArDensity, Density, Tail};
+use crate::data::{Discrete, Flow, Missing, ReadOptions, Source, Table, read_batches};
+use crate::density::{ArDensity, Density, Tail, with_cells};
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, log_z_of};
 use crate::run::{ModelCard, RunDirectory, load_model, read_json};
@@ -43,6 +44,12 @@ const BATCH: usize = 1 << 14;
 
 /// Draws that are contexts for a look at the tails, where there are no rows.
 const CONTEXTS: usize = 64;
+
+/// Models of an earlier format do not know their discrete columns, but their run knows the steps of the noise.
+fn discrete_before_4(config: &FitConfig) -> BTreeMap<String, Discrete> {
+    let steps = config.data.dequantise.iter();
+    steps.map(|(name, &step)| (name.clone(), Discrete { step, grid: None })).collect()
+}
 
 /// The density of a run, ready for use, and what the run knows of it.
 #[derive(Debug)]
@@ -62,7 +69,12 @@ impl Fitted {
         let (model, card) = load_model(&run, &Device::flex())?;
         let (by, columns, standardiser) = (card.density_by()?, &card.columns, &card.standardiser);
         let density = ArDensity::new(&model, by, columns, standardiser, threads, watch)?;
-        Ok(Self { run, card, density: Box::new(density) })
+        let discrete = match card.format {
+            ..4 => discrete_before_4(&FitConfig::read(&run.config())?),
+            _ => card.discrete.clone(),
+        };
+        let density = with_cells(Box::new(density), &discrete);
+        Ok(Self { run, card, density })
     }
 
     /// What the model is.

@@ -27,7 +27,7 @@ impl Fitted {
             let expected = self.card.data_hash.clone();
             return Err(TableError::OtherData { expected, found: data.hash });
         }
-        let (test, other) = (data.in_units(&data.test), Some(data.in_units(&data.train)));
+        let (test, other) = (data.test_as_read(), Some(data.train_as_read()));
         Ok(TestRows { test, other, truth: data.truth_of_test })
     }
 

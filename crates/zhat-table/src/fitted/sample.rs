@@ -4,8 +4,9 @@ use serde::Serialize;
 use zhat::rng::Streams;
 
 use crate::data::Table;
-use crate::density::{Density, Draws, row_with};
+use crate::density::{Density, Draws, FAR_OUT, row_with};
 use crate::error::{Result, TableError};
+use crate::memory;
 
 /// Particles for each draw, where nothing else is said: few of them are then taken twice.
 const PARTICLES_PER_DRAW: usize = 10;
@@ -41,6 +42,8 @@ pub struct Sample {
     pub particles: usize,
     /// Their effective sample size, in the worst stage.
     pub effective_particles: f64,
+    /// What was given, where it is further out than the model has seen anything.
+    pub warnings: Vec<String>,
 }
 
 impl Sample {
@@ -64,14 +67,18 @@ pub fn sample(density: &dyn Density, options: &SampleOptions) -> Result<Sample> 
         return Err(TableError::setting("number of rows", number, "at least 1"));
     }
     let given = row_with(density, &options.given)?;
+    let warnings = far_out(density, &given);
     if given.iter().all(|cell| !cell.is_nan()) {
         let expected = "for some columns only: there is nothing left to draw";
         return Err(TableError::setting("given", "for every column", expected));
     }
+    // The rows, as they are drawn and as they are written.
+    let needed = number as f64 * (16.0 * density.columns().len() as f64 + 8.0);
+    memory::check("number of rows", number, needed)?;
     let independent = density.is_normalised() && options.given.is_empty();
     let particles = options.particles.unwrap_or(match independent {
         true => number,
-        false => (PARTICLES_PER_DRAW * number).clamp(LEAST_PARTICLES, MOST_PARTICLES),
+        false => PARTICLES_PER_DRAW.saturating_mul(number).clamp(LEAST_PARTICLES, MOST_PARTICLES),
     });
     let streams = Streams::new(options.seed).derive("sample", 0);
     let cloud = density.draw(&given, particles, &streams)?;
@@ -86,7 +93,27 @@ pub fn sample(density: &dyn Density, options: &SampleOptions) -> Result<Sample> 
         effective_sample_size,
         particles,
         effective_particles: cloud.effective_particles,
+        warnings,
     })
+}
+
+/// Says which of the given cells are so far out that the rest is a guess: in standard deviations, and as a normal score too
+/// where the model has those.
+fn far_out(density: &dyn Density, given: &[f32]) -> Vec<String> {
+    let standardiser = density.standardiser();
+    let (standard, features) = (standardiser.standard(given), standardiser.features(given));
+    let is_far = |column: usize| standard[column].abs().min(features[column].abs()) > FAR_OUT;
+    let tell = |column: usize| {
+        format!(
+            "{}={} is {:.0} standard deviations from the mean of its column ({:.4}): the model knows nothing there, and the draws \
+             are a guess",
+            density.columns()[column],
+            given[column],
+            standard[column].abs(),
+            standardiser.mean[column]
+        )
+    };
+    (0..given.len()).filter(|&column| is_far(column)).map(tell).collect()
 }
 
 #[cfg(test)]

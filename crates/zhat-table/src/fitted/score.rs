@@ -23,26 +23,42 @@ pub struct Scored {
     pub se_log_z: f64,
 }
 
-/// Names of the columns that are written: 64-bit numbers.
-pub fn score_columns(parts: bool) -> Vec<String> {
-    let names = ["log_density", "log_p_tilde", "log_q"].map(String::from);
-    names.into_iter().take(if parts { 3 } else { 1 }).collect()
+/// What is written beside the log-density of a row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ScoreOptions {
+    /// Its parts: `log p~` and `log q`.
+    pub parts: bool,
+    /// Where it stands among all rows: the strangest, with the lowest log-density, is the first. All scores are held for that.
+    pub rank: bool,
 }
 
-/// Writes the log-density of every row, in the order of the file and in the units of its data; with its parts, `log p~` and
-/// `log q`, if they are wanted.
+impl ScoreOptions {
+    /// Names of the columns that are written: 64-bit numbers.
+    fn columns(self) -> impl Iterator<Item = String> {
+        let names = ["log_density", "log_p_tilde", "log_q"].into_iter();
+        let names = names.take(if self.parts { 3 } else { 1 });
+        names.chain(self.rank.then_some("rank")).map(String::from)
+    }
+}
+
+/// Writes the log-density of every row, in the order of the file and in the units of its data, after the columns that are carried
+/// along (`carry` of the options of reading). `create` is given the names of all columns, when there is a row.
 pub fn score(
     fitted: &Fitted,
     source: &str,
     read: &ReadOptions,
-    parts: bool,
-    out: &mut TableWriter,
+    options: ScoreOptions,
+    create: impl FnOnce(&[String]) -> Result<TableWriter>,
 ) -> Result<Scored> {
     let (log_z, se_log_z) = fitted.log_z()?;
     let (mut missing, mut moments) = (0, Moments::default());
+    let (mut create, mut out) = (Some(create), None);
+    // Labels and lines of all rows, where they must be ranked first.
+    let (mut held_labels, mut held) = (Vec::new(), Vec::new());
+    let width = options.columns().count() - usize::from(options.rank);
     let rows = fitted.stream(source, read, |table| {
         let scores = fitted.density().score(table.values())?;
-        let mut lines = Vec::with_capacity(3 * scores.log_q.len());
+        let mut lines = Vec::with_capacity(width * scores.log_q.len());
         for (log_p_tilde, log_q) in scores.log_p_tilde.iter().zip(&scores.log_q) {
             let log_density = log_p_tilde - log_z;
             match log_density.is_nan() {
@@ -50,14 +66,44 @@ pub fn score(
                 false => moments.add(log_density),
             }
             lines.push(log_density);
-            if parts {
+            if options.parts {
                 lines.extend([log_p_tilde, log_q]);
             }
         }
-        Ok(out.rows(&lines)?)
+        let carried = table.carried();
+        if let Some(create) = create.take() {
+            let columns = carried.columns.iter().cloned().chain(options.columns());
+            out = Some(create(&columns.collect::<Vec<_>>())?);
+        }
+        match (options.rank, &mut out) {
+            (false, Some(out)) => out.labelled(&carried.cells, &lines, table.rows())?,
+            _ => {
+                held_labels.extend_from_slice(&carried.cells);
+                held.extend(lines);
+            }
+        }
+        Ok(())
     })?;
+    if let Some(mut out) = out {
+        if options.rank && rows > 0 {
+            out.labelled(&held_labels, &with_ranks(&held, width), rows)?;
+        }
+        out.finish()?;
+    }
     let (mean_log_density, se_test) = moments.mean_and_error();
     Ok(Scored { rows, missing, mean_log_density, se_test, log_z, se_log_z })
+}
+
+/// Lines with the place of their first number among all, from the lowest; equals in the order of the file, and none without one.
+fn with_ranks(lines: &[f64], width: usize) -> Vec<f64> {
+    let first = |line: &usize| lines[line * width];
+    let mut order: Vec<usize> =
+        (0..lines.len() / width).filter(|line| !first(line).is_nan()).collect();
+    order.sort_by(|a, b| first(a).total_cmp(&first(b)));
+    let mut ranks = vec![f64::NAN; lines.len() / width];
+    (1..).zip(order).for_each(|(rank, line)| ranks[line] = f64::from(rank));
+    let ranked = lines.chunks_exact(width).zip(ranks);
+    ranked.flat_map(|(line, rank)| line.iter().copied().chain([rank])).collect()
 }
 
 /// Mean and spread of numbers that come one by one (Welford).
@@ -87,6 +133,14 @@ impl Moments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_strangest_row_is_the_first_and_rows_without_a_density_have_no_rank() {
+        let ranked = with_ranks(&[-1.0, 7.0, -9.0, 7.0, f64::NAN, 7.0, -1.0, 7.0], 2);
+        assert_eq!(ranked[..6], [-1.0, 7.0, 2.0, -9.0, 7.0, 1.0]);
+        assert!(ranked[8].is_nan());
+        assert_eq!(ranked[9..], [-1.0, 7.0, 3.0]);
+    }
 
     #[test]
     fn moments_are_those_of_all_numbers_at_once() {

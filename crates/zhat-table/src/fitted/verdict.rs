@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use zhat::criterion::Method;
 
 use crate::density::Opinion;
 use crate::fit::Likelihood;
@@ -23,6 +24,9 @@ const NEGLIGIBLE: f64 = 0.005;
 /// How much more of the model's mass than of the rows may be far out. An energy that does not grow has it everywhere.
 const MORE_FAR_OUT: f64 = 0.05;
 
+const BY_SMC_RNCE: &str =
+    "fit with the criterion smc-rnce, which is least sensitive to a poor proposal";
+
 /// Whether a likelihood can be trusted, if not why, and what to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
@@ -35,8 +39,14 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Judges the first of the opinions on `log Z` by its own weights and by the others.
-    pub(super) fn new(likelihood: &Likelihood, opinions: &[Opinion], columns: &[String]) -> Self {
+    /// Judges the first of the opinions on `log Z` by its own weights and by the others; nobody is told to train by the criterion
+    /// that it was trained by.
+    pub(super) fn new(
+        likelihood: &Likelihood,
+        opinions: &[Opinion],
+        columns: &[String],
+        criterion: Option<Method>,
+    ) -> Self {
         let mut reasons = Vec::new();
         let tail = &likelihood.tail;
         if !tail.falls {
@@ -127,11 +137,13 @@ impl Verdict {
         } else {
             &[
                 "try more particles: if the numbers move, none of them is right",
-                "fit again with a longer training.warm-up or more training.steps, so that the proposal covers the model",
-                "fit with the criterion smc-rnce, which is least sensitive to a poor proposal",
+                "fit again with a longer step.warm-up or more training.num-steps, so that the proposal covers the model",
+                BY_SMC_RNCE,
             ]
         };
-        Self { trusted, reasons, advice: advice.iter().map(|text| text.to_string()).collect() }
+        let is_used = |text: &str| text == BY_SMC_RNCE && criterion == Some(Method::SmcRnce);
+        let advice = advice.iter().filter(|text| !is_used(text)).map(|text| text.to_string());
+        Self { trusted, reasons, advice: advice.collect() }
     }
 }
 
@@ -197,7 +209,17 @@ mod tests {
     fn verdict(likelihood: &Likelihood, others: &[Opinion]) -> Verdict {
         let mut opinions = vec![opinion("SMC", likelihood.log_z, Some(500.0))];
         opinions.extend(others.iter().cloned());
-        Verdict::new(likelihood, &opinions, &["a".into(), "b".into()])
+        Verdict::new(likelihood, &opinions, &["a".into(), "b".into()], Some(Method::Rnce))
+    }
+
+    #[test]
+    fn nobody_is_told_to_use_what_is_used() {
+        let doubtful = Likelihood { se_log_z: 0.3, ..likelihood() };
+        let advice = |criterion| Verdict::new(&doubtful, &[], &[], Some(criterion)).advice;
+        let tells = |advice: &[String]| advice.iter().any(|text| text.contains("smc-rnce"));
+        assert!(tells(&advice(Method::Rnce)) && !tells(&advice(Method::SmcRnce)));
+        let known = |text: &String| text.contains("training.num-steps");
+        assert!(advice(Method::SmcRnce).iter().any(known), "by the names that settings have");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use zhat_report::figure::{Colour, Figure, Panel, Scale, Series, Stroke};
 use zhat_report::page::Page;
 use zhat_report::{Align, Table};
 
-use super::{Finished, sections};
+use super::{Finished, drawn, sections};
 use crate::error::Result;
 use crate::fit::nats;
 
@@ -15,7 +15,8 @@ pub(super) fn page(runs: &[Finished]) -> Result<Page> {
         page = page.notice(warning);
     }
     page = page.table("On the test part, in nats a row", &table(runs));
-    page = page.figure(&validation(runs), "Log-likelihood of the validation part. The first steps are cut off where they are far below.")?;
+    let caption = "Log-likelihood of the validation part. The first steps are cut off where they are far below.";
+    page = drawn(page, "The curves", |page| Ok(page.figure(&validation(runs), caption)?))?;
     let differences = differences(runs);
     page = match differences.rows().is_empty() {
         true => page.text("All settings are the same."),
@@ -41,8 +42,12 @@ fn title(runs: &[Finished]) -> String {
     }
 }
 
-/// Which is best, and by how much.
+/// Which is best, and by how much, where that means something.
 fn lead(runs: &[Finished]) -> String {
+    if !are_of_the_same_data(runs) {
+        return "These are densities of different data or columns: none of them is the best."
+            .into();
+    }
     let mut order: Vec<&Finished> = runs.iter().collect();
     // Those that have no likelihood come last.
     let height = |run: &Finished| run.result.test.log_likelihood.max(f64::NEG_INFINITY);
@@ -70,9 +75,7 @@ fn lead(runs: &[Finished]) -> String {
 fn warning(runs: &[Finished]) -> Option<&'static str> {
     let first = &runs[0];
     let all = |same: fn(&Finished, &Finished) -> bool| runs.iter().all(|run| same(run, first));
-    if !all(|a, b| {
-        a.result.columns == b.result.columns && a.config.data.source == b.config.data.source
-    }) {
+    if !are_of_the_same_data(runs) {
         return Some(
             "The runs have different data or columns: their likelihoods cannot be compared.",
         );
@@ -83,6 +86,14 @@ fn warning(runs: &[Finished]) -> Option<&'static str> {
         );
     }
     None
+}
+
+fn are_of_the_same_data(runs: &[Finished]) -> bool {
+    let first = &runs[0];
+    runs.iter().all(|run| {
+        run.result.columns == first.result.columns
+            && run.config.data.source == first.config.data.source
+    })
 }
 
 fn table(runs: &[Finished]) -> Table {

@@ -19,7 +19,7 @@ pub(super) fn section(page: Page, shown: &Shown) -> Result<Page> {
         return Ok(page.text(&format!("{rows} test rows are too few for correlations.")));
     }
     let tables =
-        [&shown.test, &shown.draws.rows].map(|rows| rank_correlations(rows, columns.len()));
+        [&shown.as_read, &shown.draws.rows].map(|rows| rank_correlations(rows, columns.len()));
     let independent = [rows as f64, shown.draws.effective_sample_size];
     let pairs = pair_differences([&tables[0], &tables[1]], independent);
     if let ([pair], [first, second]) = (pairs.as_slice(), columns) {

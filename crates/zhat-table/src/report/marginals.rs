@@ -25,7 +25,7 @@ pub(super) fn section(page: Page, shown: &Shown) -> Result<Page> {
             let of = |rows: &[f32]| -> Vec<f64> {
                 rows.iter().skip(column).step_by(features).map(|&x| f64::from(x)).collect()
             };
-            panel(name, &of(&shown.test), &of(&shown.draws.rows))
+            panel(name, &of(&shown.as_read), &of(&shown.draws.rows))
         })
         .collect();
     let which = match features > SHOWN_COLUMNS {

@@ -10,6 +10,7 @@ mod sections;
 mod shown;
 
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 pub(crate) use sections::validation_curve;
@@ -45,6 +46,19 @@ pub fn write_to(runs: &[Fitted], path: &Path) -> Result<()> {
         runs => comparison::page(runs)?,
     };
     Ok(export::page::write(path, &page)?)
+}
+
+/// A page with pictures, or with a notice in their place: one that cannot be drawn costs nothing but itself.
+fn drawn(page: Page, what: &str, draw: impl FnOnce(Page) -> Result<Page>) -> Result<Page> {
+    let without = page.clone();
+    match catch_unwind(AssertUnwindSafe(|| draw(page))) {
+        Ok(Err(error @ TableError::Zhat(zhat::Error::Stopped))) => Err(error),
+        Ok(Err(error)) => Ok(without.notice(&format!("{what} could not be drawn: {error}"))),
+        Ok(done) => done,
+        Err(_) => Ok(without.notice(&format!(
+            "{what} could not be drawn. This is a mistake in zhat; the numbers on this page do not depend on it."
+        ))),
+    }
 }
 
 /// What a finished run left behind.
@@ -102,9 +116,37 @@ fn names(runs: &[Fitted]) -> Vec<String> {
 pub(crate) fn read_metrics(run: &RunDirectory) -> Result<Vec<MetricsRecord>> {
     let path = run.metrics();
     let text = fs::read_to_string(&path).map_err(|source| TableError::io(&path, source))?;
-    text.lines()
-        .map(|line| {
-            serde_json::from_str(line).map_err(|error| TableError::model(&path, error.to_string()))
+    (1..)
+        .zip(text.lines())
+        .map(|(number, line)| {
+            serde_json::from_str(line).map_err(|error| {
+                // Every line is a document of its own to the parser.
+                let told = error.to_string();
+                let what = told.rsplit_once(" at line 1 ").map_or(&*told, |(what, _)| what);
+                let reason = format!("line {number}, column {}: {what}", error.column());
+                TableError::model(&path, reason)
+            })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_that_cannot_be_drawn_costs_nothing_but_itself() {
+        let page = || Page::new("A page").text("The number is 7.");
+        for broken in [
+            |_: Page| -> Result<Page> { panic!("a mistake in a picture") },
+            |_: Page| Err(TableError::config("no data".into())),
+        ] {
+            let html = drawn(page(), "The pairs", broken).unwrap().to_html();
+            assert!(html.contains("The number is 7.") && html.contains("The pairs could not"));
+        }
+        let html = drawn(page(), "The pairs", |page| Ok(page.text("Here."))).unwrap().to_html();
+        assert!(html.contains("Here.") && !html.contains("could not"));
+        let stopped = drawn(page(), "The pairs", |_| Err(zhat::Error::Stopped.into()));
+        assert!(stopped.is_err(), "whoever stops the program wants no page");
+    }
 }

@@ -1,6 +1,6 @@
 //! Data beside the model: pairs of columns, and the density of the first two.
 
-use zhat_report::figure::{Colour, Density as Picture, Figure, Panel, Scale, Series};
+use zhat_report::figure::{Colour, Colours, Density as Picture, Figure, Panel, Scale, Series};
 use zhat_report::page::Page;
 
 use super::Finished;
@@ -22,7 +22,7 @@ pub(super) fn all(page: Page, run: &Finished, shown: &Shown) -> Result<Page> {
     let (density, columns, data) = (run.fitted.density(), shown.columns, &shown.data);
     let features = columns.len();
     let (test, draws) = (&shown.test, &shown.draws.rows);
-    let page = pairs(page, columns, test, draws)?;
+    let page = pairs(page, columns, &shown.as_read, draws)?;
     if features > 2 || !run.result.test.tail.falls {
         let panel =
             panel("Model", columns, histogram(draws, features, window(draws, features), GRID));
@@ -83,7 +83,8 @@ fn window(rows: &[f32], features: usize) -> Window {
         values.sort_unstable_by(f32::total_cmp);
         let at = |share: f64| f64::from(values[(share * (values.len() - 1) as f64) as usize]);
         let (low, high) = (at(0.002), at(0.998));
-        let margin = 0.05 * (high - low).max(1e-9);
+        // As wide at least as numbers of this size can tell: all rows may be the same to them.
+        let margin = (0.05 * (high - low)).max(1e-6 * low.abs().max(high.abs())).max(1e-9);
         (low - margin, high + margin)
     })
 }
@@ -101,11 +102,16 @@ fn histogram(rows: &[f32], features: usize, [x, y]: Window, cells: usize) -> Pic
         }
     }
     let area = (x.1 - x.0) * (y.1 - y.0) / (cells * cells) as f64;
-    let number = (rows.len() / features) as f64;
-    Picture::of((x, cells), (y, cells), |a, b| {
-        let (i, j) = (cell(a, x).expect("a centre"), cell(b, y).expect("a centre"));
-        counts[j * cells + i] / (number * area)
-    })
+    let whole = (rows.len() / features) as f64 * area;
+    let rows =
+        counts.chunks_exact(cells).map(|row| row.iter().map(|count| count / whole).collect());
+    Picture {
+        x_range: x,
+        y_range: y,
+        rows: rows.collect(),
+        label: String::new(),
+        colours: Colours::default(),
+    }
 }
 
 /// A density of two columns, at the centres of a grid.

@@ -6,7 +6,7 @@ use zhat_report::page::Page;
 use zhat_report::{Align, Setting, Table};
 
 use super::shown::{DRAWS, Shown};
-use super::{Finished, conditionals, correlations, limits, marginals, pictures};
+use super::{Finished, conditionals, correlations, drawn, limits, marginals, pictures};
 use crate::error::Result;
 use crate::fit::{CurvePoint, FitConfig, FitReport, MetricsRecord, nats};
 use crate::fitted::{Verdict, strangest, worth_fewer};
@@ -40,13 +40,13 @@ pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
         Some(_) => "the rows that cross-validation left out",
         None => "the validation part",
     };
-    let page = heading(page, "Training").figure(
-        &training(result, &run.metrics),
-        &format!(
-            "Loss of the batches, and log-likelihood of {kept_back}; the dashed line is at the step of the model that was kept. What is \
-             far worse than the rest, as at the start, is beyond the axes."
-        ),
-    )?;
+    let caption = format!(
+        "Loss of the batches, and log-likelihood of {kept_back}; the dashed line is at the step of the model that was kept. What is \
+         far worse than the rest, as at the start, is beyond the axes."
+    );
+    let page = drawn(heading(page, "Training"), "The curves", |page| {
+        Ok(page.figure(&training(result, &run.metrics), &caption)?)
+    })?;
     let page = match result.test.estimates {
         _ if !result.test.tail.falls => page,
         0 if result.test.quadrature_error > 0.0 => page.text(&format!(
@@ -55,10 +55,11 @@ pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
             result.test.quadrature_error
         )),
         0 => page.text("The density is normalised as it is: log Z is 0, without an error."),
-        _ => page.figure(
-            &effective_sample_sizes(result),
-            "Effective sample size of the particles after each column, as a share of their number.",
-        )?,
+        _ => drawn(page, "The effective sample sizes", |page| {
+            let caption =
+                "Effective sample size of the particles after each column, as a share of their number.";
+            Ok(page.figure(&effective_sample_sizes(result), caption)?)
+        })?,
     };
     let page = data_and_model(page, run, heading)?;
     Ok(heading(page, "Configuration").settings(&settings(&run.config)))
@@ -75,16 +76,22 @@ fn data_and_model(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
         Some(warning) => page.text(&format!("In the pictures, {warning}.")),
         None => page,
     };
-    let page = marginals::section(page, &shown)?;
+    let page = drawn(page, "The columns", |page| marginals::section(page, &shown))?;
     let page = match shown.columns.len() {
         1 => page,
         _ => {
-            let page = correlations::section(heading(page, "Correlations"), &shown)?;
-            pictures::all(heading(page, "Pairs of columns"), run, &shown)?
+            let page = drawn(heading(page, "Correlations"), "The correlations", |page| {
+                correlations::section(page, &shown)
+            })?;
+            drawn(heading(page, "Pairs of columns"), "The pairs of columns", |page| {
+                pictures::all(page, run, &shown)
+            })?
         }
     };
     let strangest = strangest(run.fitted.density(), &shown.test, conditionals::STRANGE_ROWS)?;
-    let page = conditionals::calibration(heading(page, "Calibration"), &shown, &strangest)?;
+    let page = drawn(heading(page, "Calibration"), "The calibration", |page| {
+        conditionals::calibration(page, &shown, &strangest)
+    })?;
     let page = heading(page, "Strangest rows");
     Ok(match run.result.test.tail.falls {
         true => conditionals::strange_rows(page, &shown, &strangest, run.result.test.log_z),

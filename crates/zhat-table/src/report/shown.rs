@@ -14,8 +14,10 @@ pub(super) const DRAWS: usize = 20_000;
 pub(super) struct Shown<'a> {
     pub columns: &'a [String],
     pub data: Prepared,
-    /// Test rows.
+    /// Test rows, with the noise of discrete columns.
     pub test: Vec<f32>,
+    /// The same as they are in the file: draws of discrete columns are values too.
+    pub as_read: Vec<f32>,
     pub draws: Draws,
 }
 
@@ -32,7 +34,8 @@ impl<'a> Shown<'a> {
         let cloud = density.draw(&nothing, DRAWS, &streams)?;
         let draws = cloud.sample(DRAWS, &mut streams.stream("draws", 0, 0));
         let test = data.in_units(&data.test);
-        Ok(Ok(Self { columns: density.columns(), data, test, draws }))
+        let as_read = data.test_as_read();
+        Ok(Ok(Self { columns: density.columns(), data, test, as_read, draws }))
     }
 
     /// Number of test rows.

@@ -1,7 +1,7 @@
 //! The run directory: one place for everything that a fit leaves behind.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -32,10 +32,15 @@ impl RunDirectory {
     /// Opens the directory of an earlier run.
     pub fn open(root: &Path) -> Result<Self> {
         let run = Self { root: root.to_owned() };
-        if !run.config().is_file() {
-            return Err(TableError::NotARun { path: root.to_owned() });
+        match fs::metadata(run.config()) {
+            Ok(found) if found.is_file() => Ok(run),
+            // What may not be looked into is not known to be no run.
+            Err(source) if source.kind() != io::ErrorKind::NotFound && !root.is_file() => {
+                let reason = format!("the run cannot be read: {source}; check its permissions");
+                Err(TableError::model(&run.config(), reason))
+            }
+            _ => Err(TableError::NotARun { path: root.to_owned() }),
         }
-        Ok(run)
     }
 
     /// A megabyte can be written and read back: a full disk is found out now, not after hours.

@@ -1,5 +1,6 @@
 //! The fitted model on disk: `model.safetensors` for the parameters, `model.json` for what they mean.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use burn::module::{Module, ModuleMapper, Param};
@@ -13,11 +14,11 @@ use zhat::rng::Streams;
 use zhat::train::Answer;
 
 use super::directory::{RunDirectory, read_json, write_atomically};
-use crate::data::Standardiser;
+use crate::data::{Discrete, Standardiser};
 use crate::error::{Result, TableError};
 
 /// Version of the format; a model of a later one is refused.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// What a model is and how it came about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +43,9 @@ pub struct ModelCard {
     /// The Gaussian mixture beside the head, of features.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaussian_mixture: Option<GaussianMixture>,
+    /// Discrete columns, to which training added noise: a row's density is the mean over the cells that their values stand for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub discrete: BTreeMap<String, Discrete>,
     /// Step that the parameters are from.
     pub step: u64,
 }

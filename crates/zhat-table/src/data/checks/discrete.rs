@@ -15,6 +15,10 @@ pub(super) enum Ties {
 const ROWS_PER_VALUE: usize = 5;
 const ROWS_PER_VALUE_ON_A_GRID: usize = 2;
 
+/// Steps to the nearest neighbour, and multiples of the step for each value, beyond which a common divisor is a coincidence.
+const NEAR: f64 = 3.0;
+const SPARSE: f64 = 20.0;
+
 /// A value in more than one row of a hundred, and in more than ten rows, is a spike.
 const SPIKE_SHARE: f64 = 0.01;
 const SPIKE_ROWS: usize = 10;
@@ -77,6 +81,12 @@ fn step(distinct: &[f64]) -> Option<f64> {
         step = if number >= 1.0 { (value - first) / number } else { b };
     }
     let number = ((last - first) / step).round();
+    // Any few numbers have a common divisor, if it may be small enough: one that no two neighbours are near, and that hardly any
+    // of its multiples are there of, is nobody's step.
+    let gap = distinct.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+    if gap > NEAR * step && number > SPARSE * distinct.len() as f64 {
+        return None;
+    }
     let is_close =
         |candidate: f64| (candidate - step).abs() * number <= 2.0 * rounding + 1e-9 * step;
     Some((1..=6).map(|digits| rounded(step, digits)).find(|&s| is_close(s)).unwrap_or(step))
@@ -108,6 +118,13 @@ mod tests {
     #[test]
     fn values_without_a_grid_have_no_step() {
         assert_eq!(step(&floats((1..100).map(|i| f64::from(i).sqrt()))), None);
+        // Six values have a common divisor of 0.0000844, and are no grid of it: noise as narrow as that would change nothing.
+        let values = [0.0, 1187.0, 4421.0, 9973.0, 15_013.0, 23_003.0].map(|n| 0.000_084_4 * n);
+        assert_eq!(step(&floats(values.into_iter())), None);
+        let few = ties((0..600).map(|i| values[i % 6] as f32));
+        assert_eq!(few, Ties::Discrete { distinct: 6, step: 0.1 }, "the smallest gap");
+        // Rare values of a fine grid are one all the same where two are next to each other.
+        assert_eq!(step(&[0.0, 1.0, 500.0, 9000.0]), Some(1.0));
     }
 
     #[test]

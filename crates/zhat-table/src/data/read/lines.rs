@@ -13,6 +13,9 @@ use super::{check_path, sniff};
 /// of spaces and tabs.
 type Separator = Option<u8>;
 
+/// No line of a raw set is nearly as long as this.
+const LONGEST: usize = 1 << 24;
+
 /// A text file of which one line is held at a time.
 pub(crate) struct Lines {
     opened: Opened,
@@ -38,12 +41,16 @@ impl Lines {
     pub(crate) fn advance(&mut self) -> Result<bool> {
         loop {
             self.line.clear();
-            let read = self.reader.read_until(b'\n', &mut self.line);
+            let mut line = self.reader.by_ref().take(LONGEST as u64 + 1);
+            let read = line.read_until(b'\n', &mut self.line);
             let read = read.map_err(|error| self.opened.damaged(self.number as usize, error))?;
             if read == 0 {
                 return Ok(false);
             }
             self.number += 1;
+            if read > LONGEST {
+                return Err(Error::LineTooLong { place: self.place(None), most: LONGEST });
+            }
             if !self.line.trim_ascii().is_empty() {
                 return Ok(true);
             }

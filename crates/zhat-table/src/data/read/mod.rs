@@ -1,5 +1,6 @@
 //! A table from a file: the format is told by the name or the first bytes, then the reader of that format.
 
+mod limit;
 mod lines;
 mod npy;
 mod npy_header;
@@ -12,6 +13,7 @@ mod text;
 use std::io;
 use std::path::Path;
 
+use super::checks::Warning;
 use super::error::{Error, Result};
 use super::gather::{Flow, Gather, Target};
 use super::nearest::nearest;
@@ -28,13 +30,19 @@ pub struct Reading {
     pub table: Table,
     /// How many rows were left out for a missing cell.
     pub dropped_rows: usize,
+    /// Smallest and largest number of every column, before it became a 32-bit float.
+    pub ranges: Vec<(f64, f64)>,
+    /// What its user should know of how it was read.
+    pub notes: Vec<Warning>,
 }
 
 /// Reads a table from a CSV, NPY or Parquet file, compressed or not, holding only the table in memory.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
-    let (table, dropped_rows) = gather(path, options, Target::Table)?.finish();
+    let mut gathered = gather(path, options, Target::Table)?;
+    let notes = std::mem::take(&mut gathered.notes);
+    let (table, dropped_rows, ranges) = gathered.finish();
     check_rows(path, table.rows(), dropped_rows)?;
-    Ok(Reading { table, dropped_rows })
+    Ok(Reading { table, dropped_rows, ranges, notes })
 }
 
 /// Reads a file of any length batch by batch, in the memory of one batch, until `take` wants no more; gives the number

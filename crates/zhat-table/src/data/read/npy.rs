@@ -14,9 +14,6 @@ use super::open::{Compression, Opened};
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 18;
 
-/// More columns than this are a damaged header or another kind of array; no density is fitted to them.
-const MOST_COLUMNS: usize = 1 << 20;
-
 pub(super) fn read<'a>(
     opened: Opened,
     options: &ReadOptions,
@@ -30,9 +27,8 @@ pub(super) fn read<'a>(
         Error::refused(&opened.path, detail, advice)
     };
     let header = NpyHeader::read(&opened.head).map_err(unsupported)?;
-    if header.columns > MOST_COLUMNS {
-        return Err(unsupported(format!("the array has {} columns", header.columns)));
-    }
+    options.check_columns(&opened.path, header.columns)?;
+    options.check_carry(&opened.path)?;
     let row = header.columns * header.number.bytes;
     let end = (row.checked_mul(header.rows))
         .and_then(|size| header.offset.checked_add(size as u64))

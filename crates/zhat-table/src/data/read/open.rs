@@ -11,7 +11,7 @@ use crate::data::error::{Error, Result};
 use crate::data::options::Format;
 
 /// How many decompressed bytes are looked at before reading: enough for the first lines of a wide table.
-const HEAD: u64 = 1 << 20;
+pub(super) const HEAD: u64 = 1 << 20;
 
 /// No xz stream needs more to be unpacked (the strongest preset needs 65 MiB), unless it is made to do harm.
 const XZ_MEMORY_KIB: u32 = 1 << 20;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use parquet::basic::{ConvertedType, LogicalType, Type};
+use parquet::basic::{Compression as Codec, ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
@@ -52,6 +52,8 @@ fn read_sound<'a>(
     let metadata = reader.metadata().file_metadata();
     let columns = metadata.schema_descr().columns();
     let names: Vec<String> = columns.iter().map(|column| column.path().string()).collect();
+    options.check_columns(&opened.path, names.len())?;
+    options.check_carry(&opened.path)?;
     let mut gather = Gather::new(choose(&opened.path, &names, options)?, options, target);
     let kinds: Vec<Option<Kind>> = columns.iter().map(|column| Kind::of(column)).collect();
     if let Some(column) = gather.columns.iter().find(|column| kinds[column.index].is_none()) {
@@ -67,6 +69,7 @@ fn read_sound<'a>(
             },
         });
     }
+    check_codecs(opened, &reader, &gather)?;
     gather.expect_rows(usize::try_from(metadata.num_rows()).unwrap_or(0));
     for group in 0..reader.num_row_groups() {
         let group =
@@ -87,6 +90,33 @@ fn read_sound<'a>(
         }
     }
     Ok(gather)
+}
+
+/// An error for a column that is compressed in a way that this program cannot undo, which is no damage.
+fn check_codecs(
+    opened: &Opened,
+    reader: &SerializedFileReader<File>,
+    gather: &Gather<'_>,
+) -> Result<()> {
+    for group in reader.metadata().row_groups() {
+        for column in &gather.columns {
+            let codec = group.column(column.index).compression();
+            if matches!(codec, Codec::BROTLI(_) | Codec::LZO) {
+                let name = match codec {
+                    Codec::LZO => "LZO",
+                    _ => "Brotli",
+                };
+                let detail = format!(
+                    "column {} is compressed with {name}, which cannot be read",
+                    column.name
+                );
+                let advice =
+                    "Write the file with zstd, snappy, gzip or lz4, or with no compression.";
+                return Err(Error::refused(&opened.path, detail, advice));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads a row group to its end.

@@ -1,10 +1,12 @@
 //! What the first lines of a text file tell: its separator, and whether it has a header.
 
 use std::io::{Cursor, Read};
+use std::rc::Rc;
 
 use crate::data::cell::{Cell, has_decimal_comma};
 use crate::data::options::Header;
 
+use super::limit::{Limit, Limited};
 use super::spaces::Spaces;
 
 /// How many records are looked at.
@@ -20,6 +22,15 @@ pub(super) fn not_text(head: &[u8]) -> Option<&'static str> {
         _ if head.contains(&0) => Some("it holds zero bytes, as binary files do"),
         _ => None,
     }
+}
+
+/// The same with a limit to the length of a record.
+pub(super) fn limited(
+    stream: Box<dyn Read>,
+    delimiter: char,
+    limit: &Rc<Limit>,
+) -> csv::Reader<Box<dyn Read>> {
+    reader(Box::new(Limited { inner: stream, limit: Rc::clone(limit) }), delimiter)
 }
 
 /// The CSV reader over a stream with a given separator; a space means any run of blanks.
@@ -89,6 +100,53 @@ pub(super) fn has_header(records: &[csv::ByteRecord], header: Header) -> Result<
     }
 }
 
+/// A first line of different whole numbers, above columns that hardly have any: names, perhaps, such as years.
+pub(super) fn may_be_names(records: &[csv::ByteRecord]) -> bool {
+    let is_whole = |cell: &[u8]| {
+        let cell = cell.trim_ascii();
+        !cell.is_empty() && cell.iter().all(u8::is_ascii_digit)
+    };
+    let Some((first, rows)) = records.split_first() else { return false };
+    if first.len() < 2 || rows.len() < 5 || !first.iter().all(is_whole) {
+        return false;
+    }
+    let different =
+        (1..first.len()).all(|at| !first.iter().take(at).any(|cell| *cell == first[at]));
+    let unlike = |column: usize| {
+        rows.iter().filter(|row| row.get(column).is_some_and(is_whole)).count() * 10 <= rows.len()
+    };
+    different && (0..first.len()).filter(|&column| unlike(column)).count() * 2 >= first.len()
+}
+
+/// Bytes and lines of the comments that a file begins with.
+pub(super) fn comments(head: &[u8]) -> (usize, u64) {
+    let (mut bytes, mut lines) = (0, 0);
+    for line in head.split_inclusive(|&byte| byte == b'\n') {
+        if !line.starts_with(b"#") || !line.ends_with(b"\n") {
+            break;
+        }
+        (bytes, lines) = (bytes + line.len(), lines + 1);
+    }
+    (bytes, lines)
+}
+
+/// The names that the last comment gives to columns of numbers, if it has one for each.
+pub(super) fn names_in_comment(
+    comments: &[u8],
+    delimiter: char,
+    first: &csv::ByteRecord,
+) -> Option<csv::ByteRecord> {
+    let last = comments.trim_ascii_end().split(|&byte| byte == b'\n').next_back()?;
+    let text = last.trim_ascii_start().strip_prefix(b"#")?.trim_ascii();
+    let names = first_records(text, delimiter).into_iter().next()?;
+    let is_number = |cell: &[u8]| matches!(Cell::parse(cell), Cell::Number(_));
+    let fits = names.len() == first.len()
+        && first.len() > 1
+        && first.iter().all(|cell| Cell::parse(cell).is_numeric())
+        && !names.iter().any(is_number);
+    fits.then_some(names)
+}
+
 fn detect(first: &csv::ByteRecord, second: Option<&csv::ByteRecord>) -> Result<bool, String> {
     let is_text = |cell: &[u8]| !Cell::parse(cell).is_numeric();
     let is_number = |cell: &[u8]| matches!(Cell::parse(cell), Cell::Number(_));
@@ -146,5 +204,30 @@ mod tests {
         assert_eq!(sniffed("NA,NA\n1,2\n").1, Ok(false));
         assert!(sniffed("x1,2\n1,2\n").1.is_err());
         assert!(sniffed("0,1,2\n0.3,0.5,0.1\n").1.is_err());
+    }
+
+    #[test]
+    fn a_first_line_of_years_may_be_names_and_one_like_the_others_is_not() {
+        let may = |first: &str, below: &str| {
+            let text = format!("{first}\n{}", format!("{below}\n").repeat(6));
+            may_be_names(&first_records(text.as_bytes(), ','))
+        };
+        assert!(may("1990,1991", "0.5,0.25"));
+        assert!(may("1990,1991,7", "0.5,2,0.25"));
+        assert!(!may("1990,1991", "3,4"));
+        assert!(!may("1990,1990", "0.5,0.25"));
+        assert!(!may("1990.5,1991", "0.5,0.25"));
+    }
+
+    #[test]
+    fn comments_at_the_beginning_are_counted_and_may_hold_the_names() {
+        let text = b"# made by hand\n# a, b\n1,2\n# no more\n3,4\n";
+        let (bytes, lines) = comments(text);
+        assert_eq!((&text[bytes..bytes + 3], lines), (&b"1,2"[..], 2));
+        let first = &first_records(&text[bytes..], ',')[0];
+        let names = names_in_comment(&text[..bytes], ',', first).unwrap();
+        assert_eq!(names.iter().collect::<Vec<_>>(), [&b"a"[..], b" b"]);
+        assert_eq!(names_in_comment(b"# made by hand\n", ',', first), None);
+        assert_eq!(comments(b"1,2\n"), (0, 0));
     }
 }

@@ -1,14 +1,17 @@
 //! Text tables: CSV and its relatives, streamed cell by cell into the table.
 
-use std::io::{BufReader, Read};
+use std::borrow::Cow;
+use std::io::{BufRead, BufReader, Read};
 
 use crate::data::cell::{Cell, has_decimal_comma, shown};
-use crate::data::columns::{choose, numbered, ranges};
+use crate::data::checks::Warning;
+use crate::data::columns::{Column, carried, choose, numbered, ranges};
 use crate::data::error::{Error, Place, Result};
 use crate::data::gather::{Flow, Gather, Target};
-use crate::data::options::ReadOptions;
+use crate::data::options::{Header, ReadOptions};
 
-use super::open::Opened;
+use super::limit::{Limit, TooMuch, too_much};
+use super::open::{HEAD, Opened};
 use super::sniff;
 use super::spaces::Spaces;
 
@@ -23,15 +26,38 @@ pub(super) fn read<'a>(
     if let Some(found) = sniff::not_text(&opened.head) {
         return Err(Error::NotText { file: opened.path.clone(), found });
     }
-    let delimiter = options.delimiter.unwrap_or_else(|| sniff::delimiter(&opened.head));
-    let records = sniff::first_records(&opened.head, delimiter);
-    let has_header = sniff::has_header(&records, options.header)
-        .map_err(|detail| Error::AmbiguousHeader { file: opened.path.clone(), detail })?;
+    let head = whole_first_line(&opened, options)?;
+    let (bytes, lines) = sniff::comments(&head);
+    let (comments, head) = head.split_at(bytes);
+    let delimiter = options.delimiter.unwrap_or_else(|| sniff::delimiter(head));
+    let records = sniff::first_records(head, delimiter);
+    let in_comment = match (options.header, records.first()) {
+        (Header::Detect, Some(first)) => sniff::names_in_comment(comments, delimiter, first),
+        _ => None,
+    };
+    let has_header = match in_comment {
+        Some(_) => false,
+        None => sniff::has_header(&records, options.header).map_err(|detail| {
+            Error::AmbiguousHeader { file: opened.path.clone(), line: lines + 1, detail }
+        })?,
+    };
     let first = records.first().ok_or_else(|| Error::Empty { file: opened.path.clone() })?;
-    let file = File { opened: &opened, delimiter, width: first.len() };
-    let names =
-        if has_header { file.names(first)? } else { (0..file.width).map(numbered).collect() };
+    options.check_columns(&opened.path, first.len())?;
+    let most = (options.most_bytes(), options.most_columns());
+    let comments = (bytes as u64, lines);
+    let file = File { opened: &opened, delimiter, width: first.len(), most, comments };
+    let names = match &in_comment {
+        Some(names) => file.names(names)?,
+        None if has_header => file.names(first)?,
+        None => (0..file.width).map(numbered).collect(),
+    };
     let mut gather = Gather::new(choose(&opened.path, &names, options)?, options, target);
+    gather.carried = carried(&opened.path, &names, options, &gather.columns)?;
+    let is_guess = options.header == Header::Detect && in_comment.is_none() && !has_header;
+    if is_guess && sniff::may_be_names(&records) {
+        let line = first.iter().take(6).map(String::from_utf8_lossy).collect::<Vec<_>>().join(",");
+        gather.notes.push(Warning::NumericHeader { line });
+    }
     file.rows(has_header, &mut gather)?;
     if has_header && gather.seen() == 0 {
         return Err(Error::NoRows { file: opened.path.clone(), header_only: true });
@@ -39,14 +65,45 @@ pub(super) fn read<'a>(
     Ok(gather)
 }
 
+/// The first bytes of the file, with all of the first line, which may be longer than the bytes that are looked at otherwise.
+fn whole_first_line<'a>(opened: &'a Opened, options: &ReadOptions) -> Result<Cow<'a, [u8]>> {
+    let (head, most) = (&opened.head, options.most_bytes());
+    if (head.len() as u64) < HEAD || head.contains(&b'\n') {
+        return Ok(Cow::Borrowed(head));
+    }
+    let mut line = Vec::new();
+    let mut stream = BufReader::new(opened.stream()?.take(most as u64 + 1));
+    stream.read_until(b'\n', &mut line).map_err(|error| opened.damaged(0, error))?;
+    match line.len() > most {
+        true => {
+            let (file, unit) = (opened.path.clone(), "line");
+            let place = Place { file, unit, number: 1, column: None };
+            Err(Error::LineTooLong { place, most })
+        }
+        false => Ok(Cow::Owned(line)),
+    }
+}
+
 /// A text file whose shape is known.
 struct File<'a> {
     opened: &'a Opened,
     delimiter: char,
     width: usize,
+    /// The longest line, and the most cells in it.
+    most: (usize, usize),
+    /// Bytes and lines of the comments that it begins with.
+    comments: (u64, u64),
 }
 
 impl File<'_> {
+    /// The file after the comments that it begins with.
+    fn stream(&self) -> Result<Box<dyn Read>> {
+        let mut stream = self.opened.stream()?;
+        std::io::copy(&mut stream.by_ref().take(self.comments.0), &mut std::io::sink())
+            .map_err(|error| self.opened.damaged(0, error))?;
+        Ok(stream)
+    }
+
     /// The names in the header; a blank name is replaced by the position.
     fn names(&self, header: &csv::ByteRecord) -> Result<Vec<String>> {
         header
@@ -65,14 +122,21 @@ impl File<'_> {
 
     /// Streams all rows into the table.
     fn rows(&self, mut skip: bool, gather: &mut Gather<'_>) -> Result<()> {
-        let mut reader = sniff::reader(self.opened.stream()?, self.delimiter);
+        let limit = Limit::new(self.most.0, self.most.1, self.delimiter as u8);
+        let mut reader = sniff::limited(self.stream()?, self.delimiter, &limit);
         let mut record = csv::ByteRecord::new();
         let mut cells = vec![0.0; gather.columns.len()];
         loop {
             match reader.read_byte_record(&mut record) {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
-                Err(error) => return Err(self.broken(gather.seen(), error)),
+                Err(error) => {
+                    let place = self.place_at(reader.position(), None);
+                    return Err(self.broken(gather.seen(), error, place));
+                }
+            }
+            if let Err(too_much) = limit.next(record.as_slice().len(), record.len()) {
+                return Err(self.too_much(too_much, self.place(&record, None)));
             }
             if sniff::is_blank(&record) && (self.width > 1 || record.is_empty()) {
                 continue;
@@ -90,6 +154,9 @@ impl File<'_> {
                     _ => return Err(self.not_numeric(&record, column.index, gather)),
                 };
             }
+            let label =
+                |column: &Column| String::from_utf8_lossy(&record[column.index]).into_owned();
+            gather.labels.extend(gather.carried.iter().map(label));
             match gather.push(&cells) {
                 Ok(Flow::More) => {}
                 Ok(Flow::Full) => return Ok(()),
@@ -142,9 +209,23 @@ impl File<'_> {
         Error::NotNumeric { place, cell, advice: advice.into() }
     }
 
-    fn broken(&self, rows: usize, error: csv::Error) -> Error {
+    fn too_much(&self, too_much: TooMuch, place: Place) -> Error {
+        let (most_bytes, most) = self.most;
+        match too_much {
+            TooMuch::Bytes => Error::LineTooLong { place, most: most_bytes },
+            TooMuch::Cells => {
+                let (file, columns) = (self.opened.path.clone(), most.saturating_add(1));
+                Error::TooManyColumns { file, columns, most }
+            }
+        }
+    }
+
+    fn broken(&self, rows: usize, error: csv::Error, place: Place) -> Error {
         match error.into_kind() {
-            csv::ErrorKind::Io(error) => self.opened.damaged(rows, error),
+            csv::ErrorKind::Io(error) => match too_much(&error) {
+                Some(much) => self.too_much(much, place),
+                None => self.opened.damaged(rows, error),
+            },
             other => self.opened.damaged(rows, format!("{other:?}")),
         }
     }
@@ -152,10 +233,12 @@ impl File<'_> {
     /// Where a record stands. The CSV reader's own count is off by one after CRLF and blank lines, so the
     /// lines up to its byte are counted again: this happens once, on the way to an error.
     fn place(&self, record: &csv::ByteRecord, column: Option<(usize, String)>) -> Place {
-        let position = record.position();
-        let byte = position.map_or(0, csv::Position::byte);
+        self.place_at(record.position().unwrap_or(&csv::Position::new()), column)
+    }
+
+    fn place_at(&self, position: &csv::Position, column: Option<(usize, String)>) -> Place {
+        let byte = position.byte();
         let number = self
-            .opened
             .stream()
             .and_then(|stream| {
                 let stream: Box<dyn Read> = match self.delimiter {
@@ -164,7 +247,8 @@ impl File<'_> {
                 };
                 line_at(stream, byte).map_err(|error| self.opened.damaged(0, error))
             })
-            .unwrap_or_else(|_| position.map_or(1, csv::Position::line));
+            .unwrap_or_else(|_| position.line());
+        let number = number + self.comments.1;
         Place {
             file: self.opened.path.clone(),
             unit: "line",

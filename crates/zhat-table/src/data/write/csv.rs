@@ -27,8 +27,17 @@ impl<W: Write> Rows<W> {
 
 impl<W: Write> RowFormat for Rows<W> {
     fn rows(&mut self, values: &[f64]) -> io::Result<()> {
-        for row in values.chunks_exact(self.columns) {
-            for &value in row {
+        self.labelled(&[], values)
+    }
+
+    fn labelled(&mut self, labels: &[String], values: &[f64]) -> io::Result<()> {
+        let rows = (labels.len() + values.len()) / self.columns;
+        let (texts, numbers) = (labels.len() / rows.max(1), values.len() / rows.max(1));
+        for row in 0..rows {
+            for label in &labels[row * texts..][..texts] {
+                self.writer.write_field(label)?;
+            }
+            for &value in &values[row * numbers..][..numbers] {
                 self.text.clear();
                 if !value.is_nan() {
                     print(&mut self.text, value, self.precision).map_err(io::Error::other)?;
@@ -51,6 +60,8 @@ fn print(text: &mut String, value: f64, precision: Precision) -> std::fmt::Resul
     match precision {
         Precision::Single if everyday => write!(text, "{}", value as f32),
         Precision::Single => write!(text, "{:e}", value as f32),
+        // A rank, and hardly ever anything else.
+        Precision::Double if value.fract() == 0.0 => write!(text, "{value}"),
         Precision::Double if value.is_finite() => write!(text, "{value:.6}"),
         Precision::Double => write!(text, "{value}"),
     }

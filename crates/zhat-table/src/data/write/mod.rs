@@ -50,6 +50,9 @@ trait RowFormat {
     /// Whole rows, one after the other.
     fn rows(&mut self, values: &[f64]) -> io::Result<()>;
 
+    /// The same rows with cells of text before the numbers of each.
+    fn labelled(&mut self, labels: &[String], values: &[f64]) -> io::Result<()>;
+
     /// What comes after the last row; everything is in the file afterwards.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
@@ -57,14 +60,8 @@ trait RowFormat {
 impl TableWriter {
     /// Begins a file in the format of its name.
     pub fn create(path: &Path, columns: &[String], precision: Precision) -> Result<Self> {
-        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
-        let format = match Format::of_name(path) {
-            _ if matches!(ending, "gz" | "xz" | "zst" | "bz2") => {
-                return Err(unknown(path, "a compressed file is read, but not written"));
-            }
-            Some(format) => format,
-            None => return Err(unknown(path, "its name does not say the format")),
-        };
+        let format = Self::format_of(path)?;
+        let ending = ending(path);
         let unwritable = |source| Error::Unwritable { file: path.into(), source };
         let (pending, file) = PendingFile::create(path).map_err(unwritable)?;
         let writer = BufWriter::with_capacity(1 << 16, file);
@@ -78,6 +75,17 @@ impl TableWriter {
         };
         let format = begin().map_err(unwritable)?;
         Ok(Self { columns: columns.len(), path: path.into(), format, pending: Some(pending) })
+    }
+
+    /// The format that a name asks for: what cannot be written is found out before there is anything to write.
+    pub fn format_of(path: &Path) -> Result<Format> {
+        match Format::of_name(path) {
+            _ if matches!(ending(path), "gz" | "xz" | "zst" | "bz2") => {
+                Err(unknown(path, "a compressed file is read, but not written"))
+            }
+            Some(format) => Ok(format),
+            None => Err(unknown(path, "its name does not say the format")),
+        }
     }
 
     /// Begins a table in CSV on standard output.
@@ -98,6 +106,21 @@ impl TableWriter {
         self.format.rows(values).map_err(|source| Error::Unwritable { file: file.clone(), source })
     }
 
+    /// Writes whole rows with cells of text, which only text holds, before the numbers of each.
+    ///
+    /// # Panics
+    /// If there are not as many cells of text in every row.
+    pub fn labelled(&mut self, labels: &[String], values: &[f64], rows: usize) -> Result<()> {
+        if labels.is_empty() {
+            return self.rows(values);
+        }
+        let cells = labels.len() + values.len();
+        assert!(rows > 0 && cells == rows * self.columns, "the cells fill whole rows");
+        let file = &self.path;
+        let unwritable = |source| Error::Unwritable { file: file.clone(), source };
+        self.format.labelled(labels, values).map_err(unwritable)
+    }
+
     /// Ends the table and gives the file its name.
     pub fn finish(self) -> Result<()> {
         let Self { path, format, pending, .. } = self;
@@ -107,6 +130,10 @@ impl TableWriter {
         });
         written.map_err(|source| Error::Unwritable { file: path, source })
     }
+}
+
+fn ending(path: &Path) -> &str {
+    path.extension().and_then(|ending| ending.to_str()).unwrap_or("")
 }
 
 fn unknown(path: &Path, detail: &str) -> Error {

@@ -52,6 +52,10 @@ impl<W: Write + Seek> RowFormat for Rows<W> {
         Ok(())
     }
 
+    fn labelled(&mut self, _: &[String], _: &[f64]) -> io::Result<()> {
+        Err(io::Error::other("columns are carried along into .csv and .tsv only"))
+    }
+
     fn finish(mut self: Box<Self>) -> io::Result<()> {
         // How many rows there are is known only now.
         self.file.seek(SeekFrom::Start(0))?;

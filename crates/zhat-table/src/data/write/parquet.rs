@@ -87,6 +87,10 @@ impl<W: Write + Send> RowFormat for Rows<W> {
         Ok(())
     }
 
+    fn labelled(&mut self, _: &[String], _: &[f64]) -> io::Result<()> {
+        Err(io::Error::other("columns are carried along into .csv and .tsv only"))
+    }
+
     fn finish(mut self: Box<Self>) -> io::Result<()> {
         if !self.group[0].is_empty() {
             self.write_group().map_err(io::Error::other)?;

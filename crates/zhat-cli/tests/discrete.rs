@@ -1,0 +1,121 @@
+//! A model of a discrete column, as a user calls it: its values stand for their cells in every verb.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+fn root() -> &'static Path {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("discrete");
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a directory");
+        path
+    })
+}
+
+fn zhat(arguments: &[&str]) -> Output {
+    let mut zhat = Command::new(env!("CARGO_BIN_EXE_zhat"));
+    zhat.args(arguments).arg("--quiet").current_dir(root()).output().expect("it runs")
+}
+
+fn done(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+/// A column of numbers below a header.
+fn column(text: &str, index: usize) -> Vec<f64> {
+    let cells = text.lines().skip(1).map(|line| line.split(',').nth(index).expect("a cell"));
+    cells
+        .map(|cell| if cell.is_empty() { f64::NAN } else { cell.parse().expect("a number") })
+        .collect()
+}
+
+/// Throws of a die that is not fair, and beside each a number that follows it; a model of both, fitted once.
+fn run() -> &'static str {
+    static RUN: OnceLock<()> = OnceLock::new();
+    RUN.get_or_init(|| {
+        let mut text = String::from("eyes,weight\n");
+        for i in 0..3000u64 {
+            let uniform = |salt: u64| {
+                let mixed = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (salt << 32);
+                (mixed.wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 11) as f64 / (1u64 << 53) as f64
+            };
+            let eyes = (1.0 + 6.0 * uniform(1).sqrt()).floor();
+            text += &format!("{eyes},{}\n", 0.4 * eyes + uniform(2) + uniform(3) + uniform(4));
+        }
+        fs::write(root().join("die.csv"), text).expect("written");
+        done(&zhat(&[
+            "fit",
+            "die.csv",
+            "--steps",
+            "600",
+            "--dequantise",
+            "eyes=1",
+            "--out",
+            "die",
+        ]));
+    });
+    "die"
+}
+
+#[test]
+fn the_masses_of_all_values_sum_to_one() {
+    // Every value with a grid of the other column, and values that never came, which have next to nothing.
+    let mut text = String::from("eyes,weight\n");
+    let values = -1..9;
+    for eyes in values.clone() {
+        (0..200).for_each(|i| text += &format!("{eyes},{}\n", -2.0 + 0.05 * (f64::from(i) + 0.5)));
+    }
+    fs::write(root().join("all.csv"), text).expect("written");
+    let scores = column(&done(&zhat(&["score", run(), "all.csv"])), 0);
+    let mass: Vec<f64> =
+        scores.chunks(200).map(|scores| scores.iter().map(|s| s.exp() * 0.05).sum()).collect();
+    let total: f64 = mass.iter().sum();
+    assert!((total - 1.0).abs() < 0.02, "{total}: {mass:?}");
+    // The shares of the data: (k^2 - (k - 1)^2) / 36 for the k-th value; five standard errors of 3,000 throws, and as much for
+    // what the model smooths.
+    for (eyes, mass) in values.zip(&mass).filter(|(eyes, _)| (1..=6).contains(eyes)) {
+        let share = f64::from(eyes * eyes - (eyes - 1) * (eyes - 1)) / 36.0;
+        assert!((mass - share).abs() < 0.07, "{eyes}: {mass} {share}");
+    }
+}
+
+#[test]
+fn a_file_is_evaluated_as_it_is_scored_and_as_the_fit_evaluated_its_own_rows() {
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&done(&zhat(&[arguments, &["--json"]].concat()))).expect("JSON")
+    };
+    let of_file = json(&["evaluate", run(), "die.csv"])["log_likelihood"].as_f64().unwrap();
+    let scores = column(&done(&zhat(&["score", run(), "die.csv"])), 0);
+    let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+    assert!((of_file - mean).abs() < 1e-4, "{of_file} {mean}");
+    let own = json(&["evaluate", run()])["log_likelihood"].as_f64().unwrap();
+    let results = fs::read(root().join(run()).join("results.json")).expect("results");
+    let results: serde_json::Value = serde_json::from_slice(&results).expect("JSON");
+    let fitted = results["test"]["log_likelihood"].as_f64().unwrap();
+    assert!((own - fitted).abs() < 1e-6, "{own} {fitted}");
+    // Training and test rows are of one kind: their means are close, within five standard errors of 300 rows.
+    assert!((own - of_file).abs() < 0.4, "{own} {of_file}");
+}
+
+#[test]
+fn draws_and_imputed_cells_are_values() {
+    let eyes = column(&done(&zhat(&["sample", run(), "-n", "300"])), 0);
+    assert!(eyes.iter().all(|eyes| (1.0..=6.0).contains(eyes) && eyes.fract() == 0.0), "{eyes:?}");
+    let given = done(&zhat(&["sample", run(), "-n", "300", "--given", "eyes=2"]));
+    assert!(column(&given, 0).iter().all(|eyes| *eyes == 2.0));
+    // Given two eyes, the other is 0.8 and the mean of three uniform numbers times three, 1.5.
+    let weights = column(&given, 1);
+    let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+    assert!((mean - 2.3).abs() < 0.25, "{mean}");
+    fs::write(root().join("holes.csv"), "eyes,weight\n,3.9\n,1.9\n2,\n").expect("written");
+    for fill in ["mean", "median", "draw"] {
+        let text = done(&zhat(&["impute", run(), "holes.csv", "--fill", fill]));
+        let eyes = column(&text, 0);
+        assert!(eyes.iter().all(|eyes| eyes.fract() == 0.0), "{fill}: {eyes:?}");
+        assert!(eyes[2] == 2.0 && (column(&text, 1)[2] - 2.3).abs() < 1.6, "{text}");
+    }
+}

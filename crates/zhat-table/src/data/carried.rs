@@ -1,0 +1,17 @@
+//! Columns that are no part of a model, carried along as text: identifiers, names, dates.
+
+/// Cells of some columns as they stand in a file, row after row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Their cells.
+    pub cells: Vec<String>,
+}
+
+impl Carried {
+    /// The cells of one row.
+    pub fn row(&self, row: usize) -> &[String] {
+        &self.cells[row * self.columns.len()..][..self.columns.len()]
+    }
+}
