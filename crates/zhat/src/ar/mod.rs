@@ -1,6 +1,7 @@
 //! The autoregressive EBM: networks, proposal, training step, sampling and evaluation.
 
 mod bridge;
+mod classes;
 mod coefficients;
 mod config;
 mod criterion;
@@ -12,6 +13,7 @@ mod engine;
 mod evaluate;
 mod forward;
 mod head;
+mod kind;
 mod ladder;
 mod masked;
 mod mixture;
@@ -36,6 +38,7 @@ pub use config::{
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
 pub use device::DeviceStep;
 pub use evaluate::{Evaluator, RowScores};
+pub use kind::FeatureKind;
 pub use ladder::{Ladder, Tail};
 pub use model::ArEbm;
 pub use network::{ResidualBlock, ResidualNet};
