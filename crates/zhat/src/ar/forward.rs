@@ -15,7 +15,7 @@ use crate::gaussian_mixture::Conditionals;
 use crate::rng::Stream;
 
 /// Nodes of normalisers that go through the energy network together.
-const NODES: usize = 480;
+pub(super) const NODES: usize = 480;
 /// Draws of the base that are tried at a time for each row.
 const TRIES: usize = 4;
 /// What a tilt may be above its largest value at the nodes of the base, in nats.
@@ -152,6 +152,17 @@ impl Forward {
                 self.representative[row] = self.representative[row - 1];
             }
         }
+    }
+
+    /// Every row takes its new feature from these.
+    pub fn put(&mut self, stage: usize, values: &[f32]) {
+        let rows = self.rows.iter_mut().skip(stage).step_by(self.features);
+        rows.zip(values).for_each(|(x, &value)| *x = value);
+    }
+
+    /// The defensive part of the proposal.
+    pub fn defence(&self) -> Defence {
+        self.defence
     }
 
     pub fn num_rows(&self) -> usize {

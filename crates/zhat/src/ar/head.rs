@@ -208,6 +208,11 @@ impl Head {
         }
     }
 
+    /// The parts that there are of the base of a number, and their shares in the same order.
+    pub(super) fn parts(&self) -> (Option<&Mixture>, Option<&Spline>, Option<&Mixture>, &[f32]) {
+        (self.mixture.as_ref(), self.spline.as_ref(), self.known.as_ref(), &self.shares)
+    }
+
     /// `log (share q_e(x))` of every part, and `log q(x)`.
     fn terms(&self, x: f32) -> ([f32; 3], f32) {
         let mut terms = [f32::NEG_INFINITY; 3];

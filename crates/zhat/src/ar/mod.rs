@@ -16,6 +16,7 @@ mod head;
 mod kind;
 mod ladder;
 mod masked;
+mod masses;
 mod mixture;
 mod model;
 mod network;

@@ -3,6 +3,7 @@
 mod evaluation;
 mod gradient;
 mod grid;
+mod kinds;
 mod local;
 mod small_model;
 mod tails;
