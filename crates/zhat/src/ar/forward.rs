@@ -145,6 +145,11 @@ impl Forward {
         self.rows.iter_mut().skip(stage).step_by(self.features).for_each(|x| *x = value);
     }
 
+    /// Every row has its feature, each its own, so that none is drawn at that stage.
+    pub fn keep(&mut self) {
+        (self.candidates, self.retained) = (1, true);
+    }
+
     /// Rows next to each other with the same ancestor share their prefix.
     pub fn share(&mut self, ancestors: &[usize]) {
         for row in 1..ancestors.len() {

@@ -5,6 +5,7 @@ mod gradient;
 mod grid;
 mod kinds;
 mod local;
+mod missing;
 mod small_model;
 mod tails;
 mod training;
