@@ -343,10 +343,26 @@ fn the_proposals_targets_and_flows_equal_plain_autodiff() {
 
 #[test]
 fn weighed_observations_give_the_gradient_of_plain_autodiff_and_that_of_copies() {
-    let config = config(3, [32, 16], 0.0, Activation::Relu);
-    let (model, mut x, streams) = setup(&config, 7);
+    let plain = config(3, [32, 16], 0.0, Activation::Relu);
+    let mixed = ArEbmConfig {
+        kinds: vec![
+            FeatureKind::Categorical { levels: 4 },
+            FeatureKind::Continuous,
+            FeatureKind::Categorical { levels: 2 },
+        ],
+        conditioner: Conditioner::Masked,
+        energy_form: EnergyForm::Tilted,
+        normalisation: Normalisation::Local,
+        ..plain.clone()
+    };
+    weighed(&plain, &Method::AUTOREGRESSIVE);
+    weighed(&mixed, &[Method::MlIs, Method::Rnce, Method::QOnly]);
+}
+
+fn weighed(config: &ArEbmConfig, criteria: &[Method]) {
+    let (model, mut x, streams) = setup(config, 7);
     x.weights = Some(vec![0.5, 2.0, 0.0, 1.0, 1.5, 0.7, 1.3]);
-    for criterion in Method::AUTOREGRESSIVE {
+    for &criterion in criteria {
         let settings = settings(criterion);
         let (fast, report) =
             ArStep::new(&settings, 2).unwrap().gradient(&model, &x, &streams, 0).unwrap();
