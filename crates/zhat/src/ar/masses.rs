@@ -176,7 +176,7 @@ impl Forward {
                     self.integrate(engine, tilted, &mut cells, pass);
                 }
             }
-            cells.of_row.push(cells.sizes_so_far - 1);
+            cells.of_row.push(cells.number - 1);
         }
         self.integrate(engine, tilted, &mut cells, pass);
         pass.log_p.resize(self.num_rows(), 0.0);
@@ -228,7 +228,8 @@ struct Cells {
     log_w: Vec<f32>,
     /// Numbers of nodes of the cells that wait.
     sizes: Vec<usize>,
-    sizes_so_far: usize,
+    /// Cells so far, those that are done included.
+    number: usize,
     /// The cell of every row.
     of_row: Vec<usize>,
     /// Of the base and of what the tilt makes of it, for every cell that is done.
@@ -241,7 +242,7 @@ impl Cells {
         self.log_w.extend(nodes.iter().map(|node| node[1]));
         self.prefixes.extend(nodes.iter().map(|_| prefix));
         self.sizes.push(nodes.len());
-        self.sizes_so_far += 1;
+        self.number += 1;
     }
 }
 

@@ -5,6 +5,7 @@
 
 use rayon::prelude::*;
 
+use super::config::Normalisation;
 use super::defence::Defence;
 use super::evaluate::{Evaluator, Memory, TILE};
 use crate::error::{Error, Result};
@@ -197,11 +198,15 @@ impl Evaluator {
 
     fn check_holes(&self, smc: &SmcConfig) -> Result<()> {
         smc.validate()?;
-        if !self.draws_exactly() {
-            let expected = "local, with a tilted energy, for rows with holes";
-            return Err(Error::setting("normalisation", "another", expected));
+        match self.engine.config.normalisation {
+            _ if self.draws_exactly() => Ok(()),
+            Normalisation::Global => {
+                Err(Error::setting("normalisation", "global", "local for rows with holes"))
+            }
+            Normalisation::Local => {
+                Err(Error::setting("energy_form", "free", "tilted for rows with holes"))
+            }
         }
-        Ok(())
     }
 }
 

@@ -336,7 +336,7 @@ fn training_learns_a_mixed_table() {
         .with_batch_size(128);
     let rows = Rows::new(Tensor::from_data(TensorData::new(x, [20_000, 4]), &Device::flex()));
     let step = ArStep::new(&settings, 2).unwrap();
-    let mut trainer = Trainer::new(model, step, training, streams.clone()).unwrap();
+    let mut trainer = Trainer::new(model, step, training, streams).unwrap();
     trainer.fit(&rows).unwrap();
     let (test, log_p) = truth(4000, &mut streams.stream("test", 0, 0));
     let scores = Evaluator::new(trainer.model(), 2).unwrap().score(&test);

@@ -45,6 +45,10 @@ fn the_score_of_a_row_with_holes_is_the_sum_over_what_is_missing() {
             assert!((log_p - exact).abs() < 4.5 * error + 4e-3, "{row:?} {log_p} {exact} {error}");
         }
     }
+    let one_thread = Evaluator::new(&model, 1).unwrap();
+    let [two, one] = [&evaluator, &one_thread]
+        .map(|evaluator| evaluator.score_observed(&x.concat(), &smc(64), &streams).unwrap());
+    assert_eq!(two, one, "whatever the number of threads");
     // Nothing missing comes before something observed: nothing is drawn.
     let x = [[1.0, 0.2, cell, 1.0], [1.0, 0.2, HOLE, HOLE], [HOLE; 4]].concat();
     let scores = evaluator.score_observed(&x, &smc(8), &streams).unwrap();
@@ -165,5 +169,5 @@ fn rows_without_holes_are_left_and_other_corners_are_refused() {
     assert_eq!(evaluator.redraw_missing(&x, &[false; 2], &smc(2), &streams, 0).unwrap(), x);
     let evaluator = Evaluator::new(&random(&config()).0, 1).unwrap();
     let error = evaluator.score_observed(&[HOLE, 0.0], &smc(8), &streams).unwrap_err();
-    assert!(error.to_string().contains("for rows with holes"), "{error}");
+    assert!(error.to_string().contains("must be local for rows with holes"), "{error}");
 }
