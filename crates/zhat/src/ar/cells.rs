@@ -22,7 +22,7 @@ pub struct CellScores {
     /// `log p(x_d | x_<d)`: over a row they sum to its log-density.
     pub log_p: Vec<f64>,
     /// `P(X_d <= x_d | x_<d)`, the probability integral transform: for rows of the model itself, independent and uniform
-    /// (Rosenblatt, 1952).
+    /// (Rosenblatt, 1952). Classes have no order, and so NaN.
     pub below: Vec<f64>,
 }
 
@@ -70,8 +70,11 @@ impl Evaluator {
     fn shares_below(&self, memory: &mut Memory, stage: usize) -> Vec<f64> {
         let Memory { forward, conditioning, pass } = memory;
         let engine = &self.engine;
+        if engine.config.kind(stage).is_categorical() {
+            return vec![f64::NAN; pass.x.len()];
+        }
         let (features, confinement) = (pass.x.clone(), engine.config.confinement());
-        let mut head = Head::new(&engine.config);
+        let mut head = Head::at(&engine.config, stage);
         let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
         let mut shares = Vec::with_capacity(features.len());
         let (mut nodes, mut sizes) = (Vec::new(), Vec::new());
@@ -80,7 +83,7 @@ impl Evaluator {
         for (row, &x) in features.iter().enumerate() {
             let prefix = conditioning.prefix_of(row);
             pass.head_raw.read_row(prefix, &mut raw);
-            head.set(&raw, conditioning.known(prefix, stage));
+            head.set(&raw, conditioning.known(engine, prefix, stage));
             nodes.clear();
             head.nodes_around(x, &mut nodes);
             for node in &nodes {

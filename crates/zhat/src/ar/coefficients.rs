@@ -1,5 +1,6 @@
 //! What the loss of a training step weighs the log-densities of every candidate by.
 
+use super::config::ArEbmConfig;
 use super::criterion::ArStepConfig;
 use crate::criterion::Method;
 use crate::kernel::SmcGradient;
@@ -25,10 +26,13 @@ impl ArStepConfig {
     }
 
     /// The coefficients of every stage, row by row; `shares` are what the observations count, of a whole of 1.
+    ///
+    /// The base of a class is the model of it, so it is trained for the data whatever the others are trained for.
     pub(super) fn coefficients(
         &self,
         genealogy: &Genealogy,
         shares: &[f64],
+        shape: &ArEbmConfig,
     ) -> Vec<Vec<Coefficient>> {
         let (data_share, model_share) = self.proposal_shares();
         let energy = genealogy.coefficients(self.criterion.smc_gradient());
@@ -36,6 +40,9 @@ impl ArStepConfig {
         let coefficient = |stage: usize, row: usize, energy: f64| {
             let data = if row.is_multiple_of(genealogy.candidates) { 1.0 } else { 0.0 };
             let share = shares[row / genealogy.candidates];
+            if shape.kind(stage).is_categorical() {
+                return Coefficient { log_p: 0.0, log_q: (-share * data) as f32 };
+            }
             let model = model.as_ref().map_or(0.0, |model| model[stage][row]);
             Coefficient {
                 log_p: (share * (energy - data)) as f32,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dropout::Dropout;
 use super::engine::values;
+use super::kind::FeatureKind;
 use super::model::ArEbm;
 use super::network::{ResidualNet, bias_of, constant_linear};
 use crate::error::{Error, Result, at_least, positive};
@@ -104,6 +105,10 @@ pub struct ArEbmConfig {
     /// Number of features, `D`; 0 as long as the data are to say it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub features: usize,
+    /// What every feature is; none where all are numbers on the line. Others want a masked conditioner, a tilted energy and local
+    /// normalisation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<FeatureKind>,
     /// How the networks see the features before one.
     #[serde(default)]
     pub conditioner: Conditioner,
@@ -154,6 +159,7 @@ impl ArEbmConfig {
     pub fn new(features: usize) -> Self {
         Self {
             features,
+            kinds: Vec::new(),
             conditioner: Conditioner::Stagewise,
             energy_form: EnergyForm::Free,
             tilt_bound: tilt_bound(),
@@ -208,7 +214,7 @@ impl ArEbmConfig {
         if self.conditioner == Conditioner::Masked {
             at_least(self.features.saturating_sub(1), "proposal.width", self.proposal.width)?;
         }
-        Ok(())
+        self.validate_kinds()
     }
 
     /// Where a factor is confined: beyond this, in the units of the features.
@@ -220,58 +226,77 @@ impl ArEbmConfig {
     /// The model, with weights drawn from our own stream.
     pub fn init(&self, device: &Device, rng: &mut Stream) -> Result<ArEbm> {
         self.validate()?;
-        let outputs = self.context + self.head_outputs();
-        let (inputs, outputs) = match self.conditioner {
-            Conditioner::Stagewise => (2 * self.features, outputs),
-            Conditioner::Masked => (self.features, self.features * outputs),
+        let (inputs, stages) = match self.conditioner {
+            Conditioner::Stagewise => (2 * self.features, 1),
+            Conditioner::Masked => (self.inputs_before(self.features), self.features),
         };
+        let outputs = self.outputs_before(stages);
         let mut proposal = ResidualNet::new(&self.proposal, inputs, outputs, device, rng);
+        if self.conditioner == Conditioner::Masked && inputs > self.features {
+            // Of the inputs of a category one is 1 at a time, so a unit sees as many numbers as there are features.
+            let scale = (inputs as f32 / self.features as f32).sqrt();
+            let (weight, bias) = (values(&proposal.first.weight), values(bias_of(&proposal.first)));
+            let weight = weight.into_iter().map(|weight| scale * weight).collect();
+            proposal.first = constant_linear(weight, bias, device);
+        }
         let mut energy = ResidualNet::new(&self.energy, self.context + 1, 1, device, rng);
         if self.conditioner == Conditioner::Masked || self.head != HeadForm::Mixture {
-            self.start_head(&mut proposal);
+            self.start_heads(&mut proposal, stages);
         }
         if self.energy_form == EnergyForm::Tilted {
             // The model starts as its base.
             energy.last = constant_linear(vec![0.0; self.energy.width], vec![0.0], device);
         }
-        let known = self.gaussian_mixture.then(|| standard_normal(self.features)).transpose()?;
+        let numbers = self.num_numbers();
+        let has_known = self.gaussian_mixture && numbers > 0;
+        let known = has_known.then(|| standard_normal(numbers)).transpose()?;
         Ok(ArEbm { proposal, energy, shape: self.clone(), known }.masked())
     }
 
-    /// Biases from which the head learns well: normals side by side that make a standard normal, a straight spline, a known
-    /// mixture in front.
-    fn start_head(&self, proposal: &mut ResidualNet) {
+    /// Biases from which the heads learn well: normals side by side that make a standard normal, a straight spline, a known
+    /// mixture in front, equal classes.
+    fn start_heads(&self, proposal: &mut ResidualNet, stages: usize) {
         let last = &proposal.last;
         let (mut weight, mut bias) = (values(&last.weight), values(bias_of(last)));
-        let [mixture, spline, shares] = self.head_parts();
-        let outputs = self.context + mixture + spline + shares;
         let columns = bias.len();
-        let number = self.mixture_components as f64;
-        let quantile = |component: f64| normal_quantile(component / number);
-        for (at, bias) in bias.iter_mut().enumerate().filter(|(at, _)| at % outputs >= self.context)
-        {
-            weight.iter_mut().skip(at).step_by(columns).for_each(|weight| *weight *= 0.3);
-            let at = at % outputs - self.context;
-            let component = (at % self.mixture_components) as f64;
-            *bias = match at {
-                _ if at < mixture && at / self.mixture_components == 1 => quantile(component + 0.5),
-                _ if at < mixture && at / self.mixture_components == 2 => {
-                    // The distance to the next one, of the outermost a half.
-                    let [low, high] =
-                        [component, component + 1.0].map(|edge| edge.clamp(0.25, number - 0.25));
-                    let scale = quantile(high) - quantile(low);
-                    match self.scales {
-                        ScaleForm::Softplus => scale.exp_m1().ln(),
-                        ScaleForm::Exponential => scale.ln(),
-                    }
-                }
-                _ if at + 1 == outputs - self.context && self.gaussian_mixture => {
-                    (self.features as f64 / AWAY).ln()
-                }
-                _ => 0.0,
-            } as f32;
+        for stage in 0..stages {
+            let head = self.outputs_before(stage) + self.context..self.outputs_before(stage + 1);
+            for (output, at) in head.enumerate() {
+                weight.iter_mut().skip(at).step_by(columns).for_each(|weight| *weight *= 0.3);
+                bias[at] = match self.kind(stage) {
+                    FeatureKind::Categorical { .. } => 0.0,
+                    _ => self.start_of(output) as f32,
+                };
+            }
         }
         proposal.last = constant_linear(weight, bias, &last.weight.val().device());
+    }
+
+    /// The bias that an output of a number's head starts with.
+    fn start_of(&self, output: usize) -> f64 {
+        let [mixture, spline, shares] = self.head_parts();
+        let number = self.mixture_components as f64;
+        let quantile = |component: f64| normal_quantile(component / number);
+        let component = (output % self.mixture_components) as f64;
+        match output {
+            _ if output < mixture && output / self.mixture_components == 1 => {
+                quantile(component + 0.5)
+            }
+            _ if output < mixture && output / self.mixture_components == 2 => {
+                // The distance to the next one, of the outermost a half.
+                let [low, high] =
+                    [component, component + 1.0].map(|edge| edge.clamp(0.25, number - 0.25));
+                let scale = quantile(high) - quantile(low);
+                match self.scales {
+                    ScaleForm::Softplus => scale.exp_m1().ln(),
+                    ScaleForm::Exponential => scale.ln(),
+                }
+            }
+            _ if output + 1 == mixture + spline + shares && self.gaussian_mixture => {
+                (self.num_numbers() as f64 / AWAY).ln()
+            }
+            _ => 0.0,
+        }
     }
 }
 

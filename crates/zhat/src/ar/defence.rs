@@ -52,6 +52,16 @@ impl Defence {
         let (high, low) = if own > wide { (own, wide) } else { (wide, own) };
         (high + (low - high).exp().ln_1p()) as f32
     }
+
+    /// The same of the mass between two ends, given the log of `q`'s.
+    pub fn log_mass(&self, log_q: f32, ends: [f32; 2]) -> f32 {
+        if self.share == 0.0 {
+            return log_q;
+        }
+        let [low, high] = ends.map(|end| f64::from(end).clamp(-RANGE, RANGE));
+        let wide = self.share * (high - low) / (2.0 * RANGE);
+        ((1.0 - self.share) * f64::from(log_q).exp() + wide).ln() as f32
+    }
 }
 
 #[cfg(test)]

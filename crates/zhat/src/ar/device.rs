@@ -9,6 +9,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::coefficients::Coefficient;
 use super::config::Normalisation;
 use super::criterion::{ArStepConfig, ContextFlow};
+use super::defence::Defence;
 use super::dropout::Masks;
 use super::forward::{Forward, find_sharing, rows_of};
 use super::model::{ArEbm, Outlook};
@@ -58,7 +59,7 @@ impl TrainingStep<ArEbm> for DeviceStep {
         let log_z_hat = weighted(&shares, genealogy.log_z_hat.iter().copied());
         let last = genealogy.effective_sample_size[features - 1].iter().copied();
         let (proposal_nll, ebm_loss) = (all.proposal_nll, all.ebm_loss + log_z_hat);
-        let surrogate = all.surrogate(&settings.coefficients(&genealogy, &shares));
+        let surrogate = all.surrogate(&settings.coefficients(&genealogy, &shares, &model.shape));
         let gradients = GradientsParams::from_grads(surrogate.backward(), model);
         let with_energy = settings.criterion != Method::QOnly;
         let report = StepReport {
@@ -158,9 +159,13 @@ impl Particles for AllCandidates<'_> {
             ),
             masks => self.model.propose(prefix, stage, masks.as_mut()),
         };
-        let defence = self.settings.defence(features);
+        let is_class = shape.kind(stage).is_categorical();
+        let defence = match is_class {
+            true => Defence::default(),
+            false => self.settings.defence(features),
+        };
         outlook.each_head(shape, |row, head| {
-            if !row.is_multiple_of(candidates) {
+            if !row.is_multiple_of(candidates) && !is_class {
                 let rng = &mut self.particle_streams[row / candidates];
                 self.forward.rows[row * features + stage] =
                     defence.draw(rng).unwrap_or_else(|| head.sample(rng));
@@ -180,12 +185,8 @@ impl Particles for AllCandidates<'_> {
             return Ok(());
         }
         let mut masks = of_energy.map(|dropout| Masks::new(dropout, streams, candidates));
-        let log_p = self.model.log_factor_given(
-            new,
-            outlook.context,
-            self.log_qs[stage].clone(),
-            masks.as_mut(),
-        );
+        let log_q = self.log_qs[stage].clone();
+        let log_p = self.model.log_factor_given(new, &outlook, log_q, masks.as_mut());
         self.dropout_streams = dropout_streams;
         let log_p_values = to_host(&log_p);
         self.ebm_loss -= weighted(self.shares, log_p_values.iter().step_by(candidates).copied());
@@ -233,7 +234,9 @@ fn detached_trunk(
     outlook: &Outlook,
     stage: usize,
 ) -> Outlook {
-    if settings.context_flow == ContextFlow::Shared || settings.criterion == Method::QOnly {
+    let is_class = model.shape.kind(stage).is_categorical();
+    let shared = settings.context_flow == ContextFlow::Shared || is_class;
+    if shared || settings.criterion == Method::QOnly {
         return outlook.clone();
     }
     let detached = model.outlook_of(outlook.features.clone().detach(), None, stage);

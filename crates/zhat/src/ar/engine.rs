@@ -26,7 +26,7 @@ pub struct Engine {
 /// The proposal network.
 #[derive(Debug, Clone)]
 pub struct ProposalEngine {
-    /// First layer, the part that belongs to the features, `[features, width]`.
+    /// First layer, the part that belongs to the features, `[inputs, width]`.
     pub first: Panels,
     /// Bias of the first layer at each stage: its own, plus the rows of the mask's observed entries. A masked conditioner has
     /// one for all stages.
@@ -145,10 +145,12 @@ impl ProposalEngine {
             let weight = Panels::from_rows(&last[from..], all, units, number);
             Layer::new(weight, &last_bias[from..from + number])
         };
-        let outputs = context + config.head_outputs();
-        let layers = |stage: usize, units: usize| LastLayers {
-            context: columns(stage * outputs, context, units),
-            head: columns(stage * outputs + context, outputs - context, units),
+        let layers = |stage: usize, units: usize| {
+            let from = config.outputs_before(stage);
+            LastLayers {
+                context: columns(from, context, units),
+                head: columns(from + context, config.head_outputs(stage), units),
+            }
         };
         let mut stage_bias = Vec::with_capacity(features);
         let last = match Degrees::new(config) {
@@ -166,7 +168,7 @@ impl ProposalEngine {
             }
         };
         Self {
-            first: Panels::from_rows(&first, width, features, width),
+            first: Panels::from_rows(&first, width, config.inputs_before(features), width),
             stage_bias,
             trunk: trunk(&config.proposal, net),
             last,
@@ -261,12 +263,11 @@ impl EngineGradient {
     /// The last layer of the proposal: stages side by side, with zeros for units that a stage does not see.
     fn last_layer<'a>(&self, model: &'a ArEbm) -> LinearGradient<'a> {
         let config = &model.shape;
-        let parts = [config.context, config.head_outputs()];
-        let stages = self.last.len();
-        let columns = stages * (parts[0] + parts[1]);
+        let columns = config.outputs_before(self.last.len());
         let mut weight = vec![0.0; config.proposal.width * columns];
         let mut bias = Vec::with_capacity(columns);
-        for gradients in &self.last {
+        for (stage, gradients) in self.last.iter().enumerate() {
+            let parts = [config.context, config.head_outputs(stage)];
             for (gradient, number) in gradients.iter().zip(parts) {
                 let from = bias.len();
                 for (row, values) in gradient.weight.to_rows().chunks_exact(number).enumerate() {

@@ -44,7 +44,7 @@ pub(super) struct Memory {
 /// Log-densities of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowScores {
-    /// `log q(x)` of every row.
+    /// `log q(x)` of every row. A class has a probability in it, and a number in cells the mass of its cell; the same below.
     pub log_q: Vec<f64>,
     /// `log p~(x)` of every row.
     pub log_p_tilde: Vec<f64>,
@@ -174,7 +174,8 @@ impl Evaluator {
         if self.is_proposal { Defence::default() } else { Defence::EVALUATION }
     }
 
-    /// One stage: contexts, draws, `log q` and `log p~`, which is normalised where every factor is.
+    /// One stage: contexts, draws, `log q` and `log p~`, which is normalised where every factor is. A number in cells is at the centre
+    /// of its cell from here on, and both are of the cell's mass.
     pub(super) fn advance(&self, memory: &mut Memory, stage: usize, streams: &mut [Stream]) {
         self.advance_by(memory, stage, streams, self.rule);
     }
@@ -184,13 +185,16 @@ impl Evaluator {
         let engine = &self.engine;
         forward.propose(engine, stage, None, conditioning, pass);
         forward.draw(engine, stage, streams, conditioning, pass);
-        if self.is_proposal {
-            pass.log_p.clone_from(&pass.log_q);
-        } else {
+        let (kind, tilted) = (engine.config.kind(stage), !self.is_proposal);
+        if kind.is_cells() {
+            forward.weigh_cells(engine, stage, rule, tilted, conditioning, pass);
+        } else if tilted {
             forward.weigh(engine, stage, None, conditioning, pass);
-            if self.is_normalised() {
-                forward.normalise(engine, stage, rule, conditioning, pass);
-            }
+        } else {
+            pass.log_p.clone_from(&pass.log_q);
+        }
+        if tilted && self.is_normalised() && !kind.is_categorical() {
+            forward.normalise(engine, stage, rule, conditioning, pass);
         }
         forward.forget_sharing();
     }
@@ -200,10 +204,13 @@ impl Evaluator {
         let Memory { forward, conditioning, pass } = memory;
         let engine = &self.engine;
         forward.propose(engine, stage, None, conditioning, pass);
-        if !self.is_proposal {
+        let kind = engine.config.kind(stage);
+        let tilted = !self.is_proposal && !kind.is_categorical();
+        if tilted {
             forward.contexts(engine, stage, conditioning, pass);
         }
-        forward.draw_by_rejection(engine, stage, !self.is_proposal, rng, conditioning, pass);
+        forward.draw_by_rejection(engine, stage, tilted, rng, conditioning, pass);
+        forward.settle(kind, stage, pass);
         forward.forget_sharing();
     }
 

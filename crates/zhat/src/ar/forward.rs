@@ -24,7 +24,7 @@ const MARGIN: f32 = 0.3;
 /// What the conditioner made of the prefixes; a masked one makes it of whole rows, for all stages at once.
 #[derive(Debug, Default)]
 pub struct Conditioning {
-    /// The known features of every distinct prefix, `[prefixes, features]`.
+    /// What is seen of the known features of every distinct prefix, `[prefixes, inputs]`.
     pub prefix: Panels,
     /// Prefix of every row; empty where every row has its own.
     pub sharing: Vec<usize>,
@@ -35,9 +35,10 @@ pub struct Conditioning {
 
 impl Conditioning {
     /// What the Gaussian mixture beside the head says about the next feature of a prefix.
-    pub fn known(&self, prefix: usize, stage: usize) -> Option<Known<'_>> {
+    pub fn known(&self, engine: &Engine, prefix: usize, stage: usize) -> Option<Known<'_>> {
         let known = self.known.get(prefix)?;
-        Some([known.log_weights(stage), known.means(stage), known.scales(stage)])
+        let number = engine.config.number_of(stage)?;
+        Some([known.log_weights(number), known.means(number), known.scales(number)])
     }
 
     /// The prefix of a row.
@@ -144,6 +145,11 @@ impl Forward {
         self.rows.iter_mut().skip(stage).step_by(self.features).for_each(|x| *x = value);
     }
 
+    /// Every row has its feature, each its own, so that none is drawn at that stage.
+    pub fn keep(&mut self) {
+        (self.candidates, self.retained) = (1, true);
+    }
+
     /// Rows next to each other with the same ancestor share their prefix.
     pub fn share(&mut self, ancestors: &[usize]) {
         for row in 1..ancestors.len() {
@@ -151,6 +157,17 @@ impl Forward {
                 self.representative[row] = self.representative[row - 1];
             }
         }
+    }
+
+    /// Every row takes its new feature from these.
+    pub fn put(&mut self, stage: usize, values: &[f32]) {
+        let rows = self.rows.iter_mut().skip(stage).step_by(self.features);
+        rows.zip(values).for_each(|(x, &value)| *x = value);
+    }
+
+    /// The defensive part of the proposal.
+    pub fn defence(&self) -> Defence {
+        self.defence
     }
 
     pub fn num_rows(&self) -> usize {
@@ -219,26 +236,26 @@ impl Forward {
             Some(_) => (),
         }
         let prefixes = if sharing.is_empty() { rows } else { distinct.len() };
-        prefixes_known.reshape(if known == 0 { 1 } else { prefixes }, known.max(1));
+        let inputs = engine.config.inputs_before(known);
+        prefixes_known.reshape(if known == 0 { 1 } else { prefixes }, inputs.max(1));
         for prefix in 0..if known == 0 { 0 } else { prefixes } {
             let row = distinct.get(prefix).copied().unwrap_or(prefix);
-            for (column, &value) in self.rows[row * features..][..known].iter().enumerate() {
-                prefixes_known.set(prefix, column, value);
-            }
+            let seen = &self.rows[row * features..][..known];
+            engine.config.see(seen, |column, value| prefixes_known.set(prefix, column, value));
         }
         if let Some(room) = &engine.known {
             of_mixture.resize(prefixes, room.clone());
             for (prefix, of_mixture) in of_mixture.iter_mut().enumerate() {
                 let row = distinct.get(prefix).copied().unwrap_or(prefix);
                 of_mixture.begin();
-                let seen = self.rows[row * features..][..known].iter().enumerate();
-                seen.for_each(|(feature, &x)| of_mixture.see(feature, x));
+                let seen = engine.config.numbers(&self.rows[row * features..][..known]);
+                seen.enumerate().for_each(|(number, x)| of_mixture.see(number, x));
             }
         }
         // Without known features all rows are the same; the trunk repeats the one row where dropout makes them differ.
         self.h.reshape(prefixes_known.rows(), engine.config.proposal.width);
         let bias = &proposal.stage_bias[at_stage(&proposal.stage_bias, stage)][..];
-        self.h.set_product(prefixes_known, &proposal.first, known, Some(bias));
+        self.h.set_product(prefixes_known, &proposal.first, inputs, Some(bias));
         match self.recording {
             true => proposal.trunk.forward(&mut self.h, prefixes, masks, tape),
             false => proposal.trunk.evaluate(&mut self.h, prefixes, tape),
@@ -246,6 +263,9 @@ impl Forward {
     }
 
     /// Draws the new feature of every candidate but the data point, and evaluates `log q`.
+    ///
+    /// A class has no tilt, so where candidates are of one factor alone none is drawn for it: they would teach nothing. Nor is it
+    /// drawn from the defensive part.
     pub fn draw(
         &mut self,
         engine: &Engine,
@@ -254,9 +274,11 @@ impl Forward {
         conditioning: &Conditioning,
         pass: &mut Pass,
     ) {
-        let mut head = Head::new(&engine.config);
+        let mut head = Head::at(&engine.config, stage);
         let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
         let mut current = None;
+        let is_class = engine.config.kind(stage).is_categorical();
+        let defence = if is_class { Defence::default() } else { self.defence };
         // Of a tilt's draws only the tilt counts: log p~ - log q is the tilt.
         let all = engine.config.energy_form == EnergyForm::Free || !self.defence.is_none();
         pass.x.clear();
@@ -266,23 +288,23 @@ impl Forward {
             let prefix = conditioning.prefix_of(row);
             if current != Some(prefix) {
                 pass.head_raw.read_row(prefix, &mut raw);
-                head.set(&raw, conditioning.known(prefix, stage));
+                head.set(&raw, conditioning.known(engine, prefix, stage));
                 current = Some(prefix);
             }
             let x = &mut self.rows[row * self.features + stage];
             let is_drawn = !(self.retained && row.is_multiple_of(self.candidates));
-            if is_drawn {
+            if is_drawn && !(is_class && self.complete) {
                 let rng = &mut streams[row / self.candidates];
-                *x = self.defence.draw(rng).unwrap_or_else(|| head.sample(rng));
+                *x = defence.draw(rng).unwrap_or_else(|| head.sample(rng));
             }
             let log_q = if is_drawn && !all { 0.0 } else { head.log_density(*x) };
             pass.x.push(*x);
             pass.log_q.push(log_q);
-            pass.log_draw.push(self.defence.log_density(log_q, *x));
+            pass.log_draw.push(defence.log_density(log_q, *x));
         }
     }
 
-    /// Runs the energy network: `log p~(x_d | x_<d)` of every row.
+    /// Runs the energy network: `log p~(x_d | x_<d)` of every row. A class has its probability and no tilt.
     pub fn weigh(
         &mut self,
         engine: &Engine,
@@ -292,6 +314,10 @@ impl Forward {
         pass: &mut Pass,
     ) {
         let rows = self.num_rows();
+        if engine.config.kind(stage).is_categorical() {
+            pass.log_p.clone_from(&pass.log_q);
+            return;
+        }
         self.contexts(engine, stage, conditioning, pass);
         let Pass { x, energy_tape, energy_output, .. } = pass;
         self.energies(engine, x, &conditioning.sharing, masks, energy_tape, energy_output);
@@ -369,7 +395,7 @@ impl Forward {
         let mut log_w: Vec<f32> = Vec::new();
         for prefix in 0..number {
             pass.head_raw.read_row(prefix, &mut raw);
-            head.set(&raw, conditioning.known(prefix, stage));
+            head.set(&raw, conditioning.known(engine, prefix, stage));
             nodes.clear();
             head.nodes(rule, &mut nodes);
             for &[at, weight] in &nodes {
@@ -427,8 +453,8 @@ impl Forward {
         let heads: Vec<Head> = (0..pass.head_raw.rows())
             .map(|prefix| {
                 pass.head_raw.read_row(prefix, &mut raw);
-                let mut head = Head::new(&engine.config);
-                head.set(&raw, conditioning.known(prefix, stage));
+                let mut head = Head::at(&engine.config, stage);
+                head.set(&raw, conditioning.known(engine, prefix, stage));
                 head
             })
             .collect();

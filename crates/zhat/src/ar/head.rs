@@ -1,10 +1,13 @@
-//! The base `q(x_d | x_<d)` of one row, from the network's raw outputs: a mixture of normals, a spline, a known mixture.
+//! The base `q(x_d | x_<d)` of one row, from the network's raw outputs: a mixture of normals, a spline, a known mixture; or a
+//! softmax where the feature is one of a few classes.
 //!
 //! Where there is more than one of them, each has a share that is learnt: `q = sum_e share_e q_e`. The raw outputs are
 //! `[mixture, spline, logits of the shares]`, as far as they are there.
 
 use super::cells::{ENDS, Node, around, fineness};
+use super::classes::Classes;
 use super::config::{ArEbmConfig, HeadForm, ScaleForm};
+use super::kind::FeatureKind;
 use super::mixture::Mixture;
 use super::quadrature::{Rule, normal_nodes};
 use super::simd;
@@ -20,6 +23,8 @@ pub struct Head {
     mixture: Option<Mixture>,
     spline: Option<Spline>,
     known: Option<Mixture>,
+    /// All there is where the feature is one of a few classes.
+    classes: Option<Classes>,
     /// Raw outputs of the mixture and of the spline.
     outputs: [usize; 2],
     shares: Vec<f32>,
@@ -50,14 +55,40 @@ impl ArEbmConfig {
         [mixture, spline, if parts > 1 { parts } else { 0 }]
     }
 
-    /// Raw outputs of the base of one feature.
-    pub(super) fn head_outputs(&self) -> usize {
-        self.head_parts().iter().sum()
+    /// Raw outputs of the base of a feature.
+    pub(super) fn head_outputs(&self, stage: usize) -> usize {
+        match self.kind(stage) {
+            FeatureKind::Categorical { levels } => *levels,
+            _ => self.head_parts().iter().sum(),
+        }
+    }
+
+    /// Outputs of a masked conditioner that belong to the features before one: context and base of each.
+    pub(super) fn outputs_before(&self, stage: usize) -> usize {
+        match self.kinds.is_empty() {
+            true => stage * (self.context + self.head_outputs(0)),
+            false => (0..stage).map(|before| self.context + self.head_outputs(before)).sum(),
+        }
     }
 }
 
 impl Head {
-    /// Room for a base.
+    /// Room for the base of a feature.
+    pub fn at(config: &ArEbmConfig, stage: usize) -> Self {
+        match config.kind(stage) {
+            FeatureKind::Categorical { levels } => Self {
+                mixture: None,
+                spline: None,
+                known: None,
+                classes: Some(Classes::new(*levels)),
+                outputs: [0, 0],
+                shares: Vec::new(),
+            },
+            _ => Self::new(config),
+        }
+    }
+
+    /// Room for the base of a number.
     pub fn new(config: &ArEbmConfig) -> Self {
         let [mixture, spline, _] = config.head_parts();
         Self {
@@ -67,6 +98,7 @@ impl Head {
             }),
             spline: config.has_spline().then(|| Spline::new(config.spline_bins)),
             known: None,
+            classes: None,
             outputs: [mixture, spline],
             shares: vec![1.0; config.num_parts()],
         }
@@ -74,6 +106,10 @@ impl Head {
 
     /// Takes in the raw outputs of one row, and the mixture that is known of it.
     pub fn set(&mut self, raw: &[f32], known: Option<Known>) {
+        if let Some(classes) = &mut self.classes {
+            classes.set(raw);
+            return;
+        }
         let [mixture, spline] = self.outputs;
         if let Some(part) = &mut self.mixture {
             part.set(&raw[..mixture]);
@@ -96,13 +132,19 @@ impl Head {
         }
     }
 
-    /// `log q(x)`.
+    /// `log q(x)`: of a class its log-probability.
     pub fn log_density(&self, x: f32) -> f32 {
+        if let Some(classes) = &self.classes {
+            return classes.log_probability(x);
+        }
         self.terms(x).1
     }
 
     /// A draw: a part by its share, then from that part.
     pub fn sample(&self, rng: &mut Stream) -> f32 {
+        if let Some(classes) = &self.classes {
+            return classes.sample(rng);
+        }
         let mut left = if self.shares.len() > 1 { rng.uniform() as f32 } else { 0.0 };
         let mut shares = self.shares.iter();
         let mut mine = || {
@@ -125,6 +167,10 @@ impl Head {
 
     /// Adds `coefficient` times the gradient of `log q(x)` with respect to the raw outputs.
     pub fn add_gradient(&self, x: f32, coefficient: f32, gradient: &mut [f32]) {
+        if let Some(classes) = &self.classes {
+            classes.add_gradient(x, coefficient, gradient);
+            return;
+        }
         let [mixture_outputs, spline_outputs] = self.outputs;
         let (terms, log_q) = self.terms(x);
         let of_part = |part: usize| match self.shares.len() {
@@ -179,6 +225,11 @@ impl Head {
         }
     }
 
+    /// The parts that there are of the base of a number, and their shares in the same order.
+    pub(super) fn parts(&self) -> (Option<&Mixture>, Option<&Spline>, Option<&Mixture>, &[f32]) {
+        (self.mixture.as_ref(), self.spline.as_ref(), self.known.as_ref(), &self.shares)
+    }
+
     /// `log (share q_e(x))` of every part, and `log q(x)`.
     fn terms(&self, x: f32) -> ([f32; 3], f32) {
         let mut terms = [f32::NEG_INFINITY; 3];
@@ -225,7 +276,7 @@ mod tests {
 
     fn raw(config: &ArEbmConfig, seed: u64) -> Vec<f32> {
         let mut rng = Streams::new(seed).stream("test", 0, 0);
-        (0..config.head_outputs()).map(|_| rng.normal() as f32).collect()
+        (0..config.head_outputs(0)).map(|_| rng.normal() as f32).collect()
     }
 
     fn head(config: &ArEbmConfig, raw: &[f32]) -> Head {

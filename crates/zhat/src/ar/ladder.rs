@@ -86,6 +86,10 @@ impl Evaluator {
 
     /// The worst tail of a feature; `reach` is how far out there is what the rows account for.
     fn tails(&self, contexts: &[f32], feature: usize, reach: f32) -> Tail {
+        if self.engine.config.kind(feature).is_categorical() {
+            // Classes end.
+            return Tail { feature, log_p_tilde: Vec::new(), falls: true };
+        }
         let step = 2.0 * reach / INSIDE as f32;
         let inside = (0..INSIDE).map(|point| -reach + (point as f32 + 0.5) * step);
         let rungs = RUNGS.iter().copied().chain(RUNGS.iter().map(|rung| -rung));

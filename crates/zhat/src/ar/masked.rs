@@ -6,11 +6,14 @@
 use super::config::{ArEbmConfig, Conditioner};
 
 /// Degrees of the units of one width, the same in every layer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Degrees {
     features: usize,
     width: usize,
-    outputs: usize,
+    /// Inputs that tell of the features before each, and of all of them.
+    inputs: Vec<usize>,
+    /// Outputs that belong to the features before each, and to all of them.
+    outputs: Vec<usize>,
 }
 
 impl Degrees {
@@ -19,7 +22,8 @@ impl Degrees {
         (config.conditioner == Conditioner::Masked).then(|| Self {
             features: config.features,
             width: config.proposal.width,
-            outputs: config.context + config.head_outputs(),
+            inputs: (0..=config.features).map(|before| config.inputs_before(before)).collect(),
+            outputs: (0..=config.features).map(|before| config.outputs_before(before)).collect(),
         })
     }
 
@@ -33,9 +37,11 @@ impl Degrees {
         (0..self.width).take_while(|&unit| self.of_unit(unit) <= stage).count()
     }
 
-    /// `[features, width]`: a unit sees as many features as its degree says.
+    /// `[inputs, width]`: a unit sees as many features as its degree says.
     pub fn first(&self) -> Vec<f32> {
-        self.mask(self.features, self.width, |input, unit| input < self.of_unit(unit))
+        self.mask(self.inputs[self.features], self.width, |input, unit| {
+            input < self.inputs[self.of_unit(unit)]
+        })
     }
 
     /// `[width, width]`: a unit sees units that may depend on no more than itself.
@@ -43,10 +49,10 @@ impl Degrees {
         self.mask(self.width, self.width, |from, to| self.of_unit(from) <= self.of_unit(to))
     }
 
-    /// `[width, features * outputs]`
+    /// `[width, outputs]`
     pub fn last(&self) -> Vec<f32> {
-        self.mask(self.width, self.features * self.outputs, |unit, output| {
-            self.of_unit(unit) <= output / self.outputs
+        self.mask(self.width, self.outputs[self.features], |unit, output| {
+            output >= self.outputs[self.of_unit(unit)]
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod bridge;
 mod cells;
+mod classes;
 mod coefficients;
 mod config;
 mod criterion;
@@ -13,8 +14,11 @@ mod engine;
 mod evaluate;
 mod forward;
 mod head;
+mod kind;
 mod ladder;
 mod masked;
+mod masses;
+mod missing;
 mod mixture;
 mod model;
 mod network;
@@ -38,7 +42,9 @@ pub use config::{
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
 pub use device::DeviceStep;
 pub use evaluate::{Evaluator, RowScores};
+pub use kind::FeatureKind;
 pub use ladder::{Ladder, Tail};
+pub use missing::ObservedScores;
 pub use model::ArEbm;
 pub use network::{ResidualBlock, ResidualNet};
 pub use smc::SmcEstimate;

@@ -6,9 +6,11 @@ use burn::tensor::{Tensor, TensorData};
 
 use super::config::{ArEbmConfig, EnergyForm, Normalisation, ScaleForm};
 use super::dropout::Masks;
+use super::engine::values;
 use super::head::Head;
+use super::kind::FeatureKind;
 use super::masked::Degrees;
-use super::network::{ResidualNet, bias_of};
+use super::network::{ResidualNet, bias_of, constant_linear};
 use super::quadrature::Rule;
 use super::spline;
 use crate::gaussian_mixture::GaussianMixture;
@@ -17,6 +19,9 @@ use crate::model::{SequentialModel, UnnormalisedModel, log_sum_exp};
 use crate::proposal::SequentialProposal;
 use crate::rng::Stream;
 use crate::weights;
+
+/// The least share of the rows that a class is taken to have.
+const RAREST: f64 = 1e-6;
 
 /// `p~(x) = prod_d p~(x_d | x_<d)` and `q(x) = prod_d q(x_d | x_<d)`.
 ///
@@ -48,6 +53,8 @@ pub struct Outlook {
     pub features: Tensor<2>,
     /// What the Gaussian mixture beside the head says about every row.
     pub known: Option<Vec<KnownRow>>,
+    /// Which feature is the next.
+    pub stage: usize,
 }
 
 /// Log weights, means and scales of a mixture.
@@ -57,11 +64,31 @@ impl ArEbm {
     /// With another Gaussian mixture beside the head.
     ///
     /// # Panics
-    /// If the shape has none there, or the mixture is of other features.
+    /// If the shape has none there, or the mixture is not of those features that are numbers.
     pub fn with_gaussian_mixture(mut self, mixture: GaussianMixture) -> Self {
         assert!(self.shape.gaussian_mixture, "model.gaussian-mixture is false");
-        assert_eq!(mixture.features(), self.shape.features, "a mixture of the same features");
+        assert_eq!(mixture.features(), self.shape.num_numbers(), "a mixture of the same features");
         self.known = Some(mixture);
+        self
+    }
+
+    /// With a class's share of the rows as its probability at the start, so that rare ones need not be unlearnt one step at a time.
+    ///
+    /// # Panics
+    /// If the feature has no classes, or not so many.
+    pub fn with_class_shares(mut self, feature: usize, shares: &[f64]) -> Self {
+        let kind = self.shape.kind(feature);
+        assert!(
+            kind.is_categorical() && kind.num_values() == Some(shares.len()),
+            "a share a class"
+        );
+        let last = &self.proposal.last;
+        let (weight, mut bias) = (values(&last.weight), values(bias_of(last)));
+        let from = self.shape.outputs_before(feature) + self.shape.context;
+        for (bias, share) in bias[from..].iter_mut().zip(shares) {
+            *bias = share.max(RAREST).ln() as f32;
+        }
+        self.proposal.last = constant_linear(weight, bias, &last.weight.val().device());
         self
     }
 
@@ -92,14 +119,17 @@ impl ArEbm {
 
     /// What the Gaussian mixture says about the next feature of every row.
     pub(super) fn known_of(&self, prefix: Tensor<2>, stage: usize) -> Option<Vec<KnownRow>> {
+        let number = self.shape.number_of(stage)?;
         let mut conditionals = self.known.as_ref()?.conditionals();
         let columns = prefix.dims()[1];
         let rows: Vec<f32> = prefix.to_data().iter::<f32>().collect();
         let row = |row: &[f32]| {
             conditionals.begin();
-            row[..stage].iter().enumerate().for_each(|(d, &x)| conditionals.see(d, x));
-            [conditionals.log_weights(stage), conditionals.means(stage), conditionals.scales(stage)]
-                .map(<[f32]>::to_vec)
+            let seen = self.shape.numbers(&row[..stage]).enumerate();
+            seen.for_each(|(number, x)| conditionals.see(number, x));
+            let parts = [conditionals.log_weights(number), conditionals.means(number)];
+            let [log_weights, means] = parts.map(<[f32]>::to_vec);
+            [log_weights, means, conditionals.scales(number).to_vec()]
         };
         Some(rows.chunks_exact(columns).map(row).collect())
     }
@@ -124,11 +154,42 @@ impl ArEbm {
                 prefix.matmul(weight.slice([0..known, 0..width])) + bias
             }
             Some(degrees) => {
-                let weight = masked(weight, degrees.first()).slice([0..known, 0..width]);
-                prefix.matmul(weight) + bias
+                let inputs = config.inputs_before(known);
+                let weight = masked(weight, degrees.first()).slice([0..inputs, 0..width]);
+                self.inputs_of(prefix, known).matmul(weight) + bias
             }
         };
         self.proposal.trunk(h, config.proposal.activation, masks, degrees.as_ref())
+    }
+
+    /// What a masked conditioner sees of the first `known` features; only numbers on the line can have a graph.
+    fn inputs_of(&self, prefix: Tensor<2>, known: usize) -> Tensor<2> {
+        let config = &self.shape;
+        if config.kinds.is_empty() {
+            return prefix;
+        }
+        let columns = prefix.dims()[1];
+        let rows: Vec<f32> = prefix.to_data().iter::<f32>().collect();
+        let seen: Vec<Vec<f64>> = rows
+            .chunks_exact(columns)
+            .map(|row| {
+                let mut seen = vec![0.0; config.inputs_before(known)];
+                config.see(&row[..known], |at, value| seen[at] = f64::from(value));
+                seen
+            })
+            .collect();
+        let place = Place::of(&prefix);
+        let part = |feature: usize| {
+            let inputs = config.inputs_before(feature)..config.inputs_before(feature + 1);
+            match config.kind(feature) {
+                FeatureKind::Continuous => prefix.clone().narrow(1, feature, 1),
+                _ => {
+                    let values = seen.iter().flat_map(|seen| &seen[inputs.clone()]).copied();
+                    place.tensor(values.collect(), [seen.len(), inputs.len()])
+                }
+            }
+        };
+        Tensor::cat((0..known).map(part).collect(), 1)
     }
 
     /// What the last layer of the proposal network says about a feature.
@@ -146,6 +207,7 @@ impl ArEbm {
             head: output.narrow(1, context, outputs - context),
             features,
             known,
+            stage,
         }
     }
 
@@ -153,11 +215,11 @@ impl ArEbm {
     pub(super) fn last_layer(&self, stage: usize) -> (Tensor<2>, Tensor<2>) {
         let (mut weight, bias) =
             (self.proposal.last.weight.val(), bias_of(&self.proposal.last).val());
-        let outputs = self.shape.context + self.shape.head_outputs();
+        let outputs = self.shape.context + self.shape.head_outputs(stage);
         let mut first = 0;
         if let Some(degrees) = Degrees::new(&self.shape) {
             weight = masked(weight, degrees.last());
-            first = stage * outputs;
+            first = self.shape.outputs_before(stage);
         }
         (weight.narrow(1, first, outputs), bias.narrow(0, first, outputs).unsqueeze())
     }
@@ -167,19 +229,23 @@ impl ArEbm {
         self.propose(x.clone().narrow(1, 0, stage.max(1)), stage, None)
     }
 
-    /// `log p~(x_d | x_<d)` of the energy network's output: free, or a tilt of `log q`, which is a constant for it.
+    /// `log p~(x_d | x_<d)` of the energy network's output: free, or a tilt of `log q`, which is a constant for it. A class has no
+    /// tilt.
     ///
     /// # Shapes
-    /// - `x`, `log_q`: `[n, 1]`, `context`: `[n, context]`
+    /// - `x`, `log_q`: `[n, 1]`
     /// - output: `[n, 1]`
     pub(super) fn log_factor_given(
         &self,
         x: Tensor<2>,
-        context: Tensor<2>,
+        outlook: &Outlook,
         log_q: Tensor<2>,
         masks: Option<&mut Masks>,
     ) -> Tensor<2> {
-        let input = Tensor::cat(vec![x.clone(), context], 1);
+        if self.shape.kind(outlook.stage).is_categorical() {
+            return log_q;
+        }
+        let input = Tensor::cat(vec![x.clone(), outlook.context.clone()], 1);
         let output = self.energy.forward(input, self.shape.energy.activation, masks);
         match self.shape.energy_form {
             EnergyForm::Free => match self.shape.confinement() {
@@ -214,8 +280,7 @@ impl ArEbm {
         let of_node: Vec<usize> = (0..number * most).map(|node| node / most).collect();
         let repeated = outlook.select(&of_node);
         let log_q = repeated.log_density(&self.shape, x.clone());
-        let log_w =
-            self.log_factor_given(x, repeated.context, log_q.clone(), None) - log_q.detach();
+        let log_w = self.log_factor_given(x, &repeated, log_q.clone(), None) - log_q.detach();
         let weights: Tensor<2> = place.tensor(part(1), [number, most]);
         log_sum_exp(log_w.reshape([number, most]) + (weights + f64::from(f32::MIN_POSITIVE)).log())
     }
@@ -230,15 +295,23 @@ impl Outlook {
             head: self.head.clone().select(0, of.clone()),
             features: self.features.clone().select(0, of),
             known: self.known.as_ref().map(|k| rows.iter().map(|&row| k[row].clone()).collect()),
+            stage: self.stage,
         }
     }
 
-    /// `log q(x | x_<d)`.
+    /// `log q(x | x_<d)`: of a class its log-probability.
     ///
     /// # Shapes
     /// - `x`: `[n, 1]`
     /// - output: `[n, 1]`
     pub fn log_density(&self, config: &ArEbmConfig, x: Tensor<2>) -> Tensor<2> {
+        let kind = config.kind(self.stage);
+        if kind.is_categorical() {
+            let x = x.to_data();
+            let classes: Vec<usize> = x.iter::<f32>().filter_map(|x| kind.index_of(x)).collect();
+            let of = indices(&classes, [classes.len(), 1], &self.head.device());
+            return log_softmax(self.head.clone(), 1).gather(1, of);
+        }
         let [mixture, spline, shares] = config.head_parts();
         let mut parts = Vec::new();
         if mixture > 0 {
@@ -265,8 +338,8 @@ impl Outlook {
     pub(super) fn each_head(&self, shape: &ArEbmConfig, mut each: impl FnMut(usize, &Head)) {
         let raw = self.head.to_data().convert::<f32>();
         let raw: Vec<f32> = raw.try_into_vec().expect("32-bit floats");
-        let mut head = Head::new(shape);
-        for (row, raw) in raw.chunks_exact(shape.head_outputs()).enumerate() {
+        let mut head = Head::at(shape, self.stage);
+        for (row, raw) in raw.chunks_exact(shape.head_outputs(self.stage)).enumerate() {
             let known = self.known.as_ref().map(|known| known[row].each_ref().map(|k| &k[..]));
             head.set(raw, known);
             each(row, &head);
@@ -355,7 +428,7 @@ impl UnnormalisedModel for ArEbm {
     }
 }
 
-/// Without dropout.
+/// Without dropout. The factor of a number in cells is its density, as in training: [`Evaluator`](super::Evaluator) has masses.
 impl SequentialModel for ArEbm {
     fn num_stages(&self) -> usize {
         self.shape.features
@@ -364,8 +437,9 @@ impl SequentialModel for ArEbm {
     fn log_factor(&self, stage: usize, x: Tensor<2>) -> Tensor<1> {
         let (outlook, x) = (self.outlook(stage, &x), x.narrow(1, stage, 1));
         let log_q = outlook.log_density(&self.shape, x.clone());
-        let log_p = self.log_factor_given(x, outlook.context.clone(), log_q, None);
+        let log_p = self.log_factor_given(x, &outlook, log_q, None);
         match self.shape.normalisation {
+            _ if self.shape.kind(stage).is_categorical() => log_p,
             Normalisation::Global => log_p,
             Normalisation::Local => log_p - self.log_normaliser(&outlook),
         }

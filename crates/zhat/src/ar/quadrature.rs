@@ -38,6 +38,16 @@ impl Rule {
         LADDER[level + usize::from(self == Self::Fine)]
     }
 
+    /// Nodes in a piece of a cell that is so wide.
+    pub fn cell_nodes(self, wide: f32) -> usize {
+        let level = match wide {
+            w if w < 0.02 => 0,
+            w if w < 0.1 => 1,
+            _ => 2,
+        };
+        [1, 2, 3, 5][level + usize::from(self == Self::Fine)]
+    }
+
     /// Nodes in a piece of a spline that has a share of the mass.
     pub fn spline_nodes(self, share: f32) -> usize {
         let level = if share < 3e-5 {

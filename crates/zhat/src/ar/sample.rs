@@ -25,6 +25,7 @@ impl Evaluator {
                     for stage in 0..features {
                         forward.propose(&self.engine, stage, None, conditioning, pass);
                         forward.draw(&self.engine, stage, &mut stream, conditioning, pass);
+                        forward.settle(self.engine.config.kind(stage), stage, pass);
                     }
                     out.copy_from_slice(&forward.rows);
                 });

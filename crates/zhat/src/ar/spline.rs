@@ -204,6 +204,20 @@ impl Spline {
         }
     }
 
+    /// `S(x)`.
+    pub fn z(&self, x: f32) -> f32 {
+        if x.abs() >= RANGE { x } else { self.forward(&self.place(0, x)).0 }
+    }
+
+    /// The parts of an interval of `z` in each bin, and outside all of them.
+    pub fn bins_within(&self, [low, high]: [f32; 2]) -> impl Iterator<Item = [f32; 2]> {
+        let knots = self.knots[1].iter().copied();
+        let lefts = [f32::NEG_INFINITY].into_iter().chain(knots.clone());
+        let bins = lefts.zip(knots.chain([f32::INFINITY]));
+        bins.map(move |(left, right)| [left.max(low), right.min(high)])
+            .filter(|[left, right]| left < right)
+    }
+
     /// The bin of a value on one of the axes.
     fn place(&self, axis: usize, value: f32) -> Place {
         let inner = &self.knots[axis][1..self.bins];

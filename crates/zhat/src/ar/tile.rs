@@ -103,7 +103,7 @@ impl Plan<'_> {
         report.ebm_loss += weighted(shares, genealogy.log_z_hat.iter().copied());
         let last = genealogy.effective_sample_size[features - 1].iter().copied();
         report.effective_sample_size = weighted(shares, last);
-        let coefficients = self.config.coefficients(&genealogy, shares);
+        let coefficients = self.config.coefficients(&genealogy, shares, &self.engine.config);
         for (stage, coefficients) in coefficients.iter().enumerate() {
             if !one_pass || stage == 0 {
                 let output = workspace.conditionings[stage].tape.output();
@@ -127,7 +127,9 @@ impl Plan<'_> {
         gradient: &mut EngineGradient,
     ) {
         let warm_up = self.config.criterion == Method::QOnly;
-        if !warm_up {
+        // A class has no tilt: its base is what is trained, context and all.
+        let alone = warm_up || self.engine.config.kind(stage).is_categorical();
+        if !alone {
             self.energy_backward(coefficients, stage, memory, gradient);
         }
         self.head_backward(coefficients, stage, memory);
@@ -137,13 +139,13 @@ impl Plan<'_> {
         let at = at_stage(&gradient.last, stage);
         let [of_context, of_head] = &mut gradient.last[at];
         let back = &mut memory.proposal_gradient;
-        if !warm_up {
+        if !alone {
             last.context.add_backward(&memory.context_gradient, back);
             of_context.add(output, &memory.context_gradient);
         }
         memory.head_input.gather(output, &pass.head_rows);
         of_head.add(&memory.head_input, &memory.head_gradient);
-        if warm_up || self.config.context_flow == ContextFlow::Shared {
+        if alone || self.config.context_flow == ContextFlow::Shared {
             last.head.backward(&memory.head_gradient, &mut memory.head_back);
             back.scatter_add(&memory.head_back, &pass.head_rows);
         }
@@ -161,7 +163,8 @@ impl Plan<'_> {
         let trunk = &self.engine.proposal.trunk;
         trunk.backward(back, &conditioning.tape, &mut gradient.proposal, scratch);
         if stage > 0 {
-            gradient.first.add_transposed_product(&conditioning.prefix, stage, back);
+            let inputs = self.engine.config.inputs_before(stage);
+            gradient.first.add_transposed_product(&conditioning.prefix, inputs, back);
         }
         let at = at_stage(&gradient.stage_bias, stage);
         add_column_sums(back, &mut gradient.stage_bias[at]);
@@ -221,8 +224,8 @@ impl Plan<'_> {
         let config = &self.engine.config;
         let conditioning = &workspace.conditionings[at_stage(&workspace.conditionings, stage)];
         let pass = &mut workspace.passes[stage];
-        let outputs = config.head_outputs();
-        let mut head = Head::new(config);
+        let outputs = config.head_outputs(stage);
+        let mut head = Head::at(config, stage);
         let mut raw = vec![0.0; outputs.next_multiple_of(STRIP)];
         let mut values: Vec<f32> = Vec::new();
         pass.head_rows.clear();
@@ -232,7 +235,7 @@ impl Plan<'_> {
                 pass.head_rows.push(target);
                 values.resize(values.len() + outputs, 0.0);
                 pass.head_raw.read_row(target, &mut raw);
-                head.set(&raw, conditioning.known(target, stage));
+                head.set(&raw, conditioning.known(self.engine, target, stage));
             }
             let from = values.len() - outputs;
             head.add_gradient(pass.x[row], coefficient.log_q, &mut values[from..]);

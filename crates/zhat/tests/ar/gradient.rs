@@ -99,12 +99,17 @@ fn setup(config: &ArEbmConfig, batch: usize) -> (ArEbm, Batch, Streams) {
     let streams = Streams::new(11);
     let model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0)).unwrap();
     let model = model.map(&mut Randomise(streams.stream("randomise", 0, 0))).masked();
-    let model = match config.gaussian_mixture {
-        true => model.with_gaussian_mixture(gaussian_mixture(config.features)),
+    let model = match config.gaussian_mixture && config.num_numbers() > 0 {
+        true => model.with_gaussian_mixture(gaussian_mixture(config.num_numbers())),
         false => model,
     };
     let mut rng = streams.stream("data", 0, 0);
-    let x: Vec<f32> = (0..batch * config.features).map(|_| rng.normal() as f32).collect();
+    let mut x: Vec<f32> = (0..batch * config.features).map(|_| rng.normal() as f32).collect();
+    for (at, x) in x.iter_mut().enumerate() {
+        if let FeatureKind::Categorical { levels } = config.kind(at % config.features) {
+            *x = (x.abs() * 1e3) as u32 as f32 % *levels as f32;
+        }
+    }
     let x = TensorData::new(x, [batch, config.features]);
     (model, Tensor::<2>::from_data(x, &Device::flex()).into(), streams)
 }
@@ -266,6 +271,61 @@ fn fast_gradients_equal_plain_autodiff_in_every_corner_of_the_family() {
     }
 }
 
+/// Classes at the beginning, in the middle and at the end, a single class, and cells.
+fn kinds() -> Vec<Vec<FeatureKind>> {
+    use FeatureKind::*;
+    let cells = Cells { edges: vec![-2.0, -0.8, -0.1, 0.3, 1.4] };
+    let classes = |levels| Categorical { levels };
+    vec![
+        vec![classes(3), Continuous, cells.clone(), classes(20)],
+        vec![cells.clone(), classes(2), classes(40), Continuous],
+        vec![Continuous, classes(1), cells],
+        vec![classes(5), classes(3)],
+        vec![classes(4)],
+    ]
+}
+
+#[test]
+fn fast_gradients_equal_plain_autodiff_for_features_of_every_kind() {
+    for (at, kinds) in kinds().into_iter().enumerate() {
+        for head in [HeadForm::Mixture, HeadForm::Both] {
+            for dropout in [0.0, 0.3] {
+                let corner = ArEbmConfig {
+                    conditioner: Conditioner::Masked,
+                    energy_form: EnergyForm::Tilted,
+                    normalisation: Normalisation::Local,
+                    gaussian_mixture: at % 2 == 0,
+                    head,
+                    kinds: kinds.clone(),
+                    ..config(kinds.len(), [32, 24], dropout, Activation::Elu)
+                };
+                for criterion in [Method::MlIs, Method::Rnce, Method::QOnly] {
+                    let mut settings = settings(criterion);
+                    compare(&corner, &settings, 7);
+                    settings.context_flow = ContextFlow::Detached;
+                    (settings.wide_share, settings.proposal_target) =
+                        (0.4, ProposalTarget::Mix(0.3));
+                    compare(&corner, &settings, 5);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn kinds_that_are_all_numbers_on_the_line_change_no_bit() {
+    for corner in corners(3, 0.3) {
+        let run = |kinds| {
+            let config = ArEbmConfig { kinds, gaussian_mixture: true, ..corner.clone() };
+            let (model, x, streams) = setup(&config, 9);
+            let mut step = ArStep::new(&settings(Method::Rnce), 2).unwrap();
+            let (gradients, report) = step.gradient(&model, &x, &streams, 0).unwrap();
+            (collect(&model, &gradients), report)
+        };
+        assert_eq!(run(Vec::new()), run(vec![FeatureKind::Continuous; 3]));
+    }
+}
+
 #[test]
 fn the_proposals_targets_and_flows_equal_plain_autodiff() {
     for target in [ProposalTarget::Data, ProposalTarget::Model, ProposalTarget::Mix(0.3)] {
@@ -283,10 +343,26 @@ fn the_proposals_targets_and_flows_equal_plain_autodiff() {
 
 #[test]
 fn weighed_observations_give_the_gradient_of_plain_autodiff_and_that_of_copies() {
-    let config = config(3, [32, 16], 0.0, Activation::Relu);
-    let (model, mut x, streams) = setup(&config, 7);
+    let plain = config(3, [32, 16], 0.0, Activation::Relu);
+    let mixed = ArEbmConfig {
+        kinds: vec![
+            FeatureKind::Categorical { levels: 4 },
+            FeatureKind::Continuous,
+            FeatureKind::Categorical { levels: 2 },
+        ],
+        conditioner: Conditioner::Masked,
+        energy_form: EnergyForm::Tilted,
+        normalisation: Normalisation::Local,
+        ..plain.clone()
+    };
+    weighed(&plain, &Method::AUTOREGRESSIVE);
+    weighed(&mixed, &[Method::MlIs, Method::Rnce, Method::QOnly]);
+}
+
+fn weighed(config: &ArEbmConfig, criteria: &[Method]) {
+    let (model, mut x, streams) = setup(config, 7);
     x.weights = Some(vec![0.5, 2.0, 0.0, 1.0, 1.5, 0.7, 1.3]);
-    for criterion in Method::AUTOREGRESSIVE {
+    for &criterion in criteria {
         let settings = settings(criterion);
         let (fast, report) =
             ArStep::new(&settings, 2).unwrap().gradient(&model, &x, &streams, 0).unwrap();
