@@ -41,6 +41,8 @@ pub fn watched<T>(
 pub fn follow<T>(bar: &ProgressBar, watch: &Watch, work: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        // The scope waits for the follower, and so it has to end even where the work panics.
+        let _ended = OnDrop(|| done.store(true, Ordering::Relaxed));
         let follower = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 if watch.total() > 0 {
@@ -55,6 +57,15 @@ pub fn follow<T>(bar: &ProgressBar, watch: &Watch, work: impl FnOnce() -> T) -> 
         follower.thread().unpark();
         result
     })
+}
+
+/// Does something when it goes out of scope, in whichever way.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// A bar for the fit that is under way, one after another where there are several.
@@ -110,5 +121,17 @@ impl FitBar {
             }
             Event::Evaluating => bar.set_message("evaluating"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_panics_ends_with_its_bar() {
+        let (bar, watch) = (ProgressBar::hidden(), Watch::default());
+        let panicked = std::panic::catch_unwind(|| follow(&bar, &watch, || panic!("on purpose")));
+        assert!(panicked.is_err());
     }
 }

@@ -8,7 +8,7 @@ use super::Finished;
 use crate::density::{Density, Draws};
 use crate::error::Result;
 use crate::fitted::worth_fewer;
-use crate::prepare::prepare;
+use crate::prepare::prepare_watched;
 
 /// Rows shown in a scatter plot.
 const POINTS: usize = 600;
@@ -24,8 +24,9 @@ type Window = [(f64, f64); 2];
 
 pub(super) fn all(page: Page, run: &Finished) -> Result<Page> {
     let (density, columns) = (run.fitted.density(), run.fitted.density().columns());
-    let data = match prepare(&run.config) {
+    let data = match prepare_watched(&run.config, density.watch()) {
         Ok(data) => data,
+        Err(error) if error.is_stop() => return Err(error),
         Err(error) => return Ok(page.notice(&format!("The data could not be read again: {error}"))),
     };
     let features = columns.len();

@@ -19,6 +19,9 @@ pub(super) fn lead(result: &FitReport) -> String {
             test.proposal_log_likelihood
         );
     }
+    if test.rows == 0 {
+        return "There is no test part, and so no likelihood of it.".into();
+    }
     let proposal = match result.density {
         Answer::Model => format!("the proposal alone has {:.4}", test.proposal_log_likelihood),
         Answer::Proposal => "the density is the proposal".into(),
@@ -32,7 +35,11 @@ pub(super) fn lead(result: &FitReport) -> String {
 /// Everything about a run, under headings of a kind.
 pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -> Result<Page> {
     let result = &run.result;
-    let page = heading(page, "Likelihood").table("On the test part", &likelihood_table(result));
+    let page = heading(page, "Likelihood");
+    let page = match result.test.rows {
+        0 => page,
+        _ => page.table("On the test part", &likelihood_table(result)),
+    };
     let page = verdict(page, &result.verdict);
     let page = result.notes.iter().fold(page, |page, note| page.text(note));
     let kept_back = match &result.cross_validation {

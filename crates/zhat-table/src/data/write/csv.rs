@@ -20,7 +20,7 @@ impl<W: Write> Rows<W> {
         precision: Precision,
     ) -> io::Result<Self> {
         let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(file);
-        writer.write_record(columns)?;
+        writer.write_record(columns).map_err(plain)?;
         Ok(Self { writer, columns: columns.len(), precision, text: String::new() })
     }
 }
@@ -33,15 +33,23 @@ impl<W: Write> RowFormat for Rows<W> {
                 if !value.is_nan() {
                     print(&mut self.text, value, self.precision).map_err(io::Error::other)?;
                 }
-                self.writer.write_field(&self.text)?;
+                self.writer.write_field(&self.text).map_err(plain)?;
             }
-            self.writer.write_record(None::<&[u8]>)?;
+            self.writer.write_record(None::<&[u8]>).map_err(plain)?;
         }
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<()> {
         self.writer.flush()
+    }
+}
+
+/// The error of the output itself, which the CSV writer's own conversion hides: a pipe that nobody reads is told by it.
+fn plain(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }
 
