@@ -248,6 +248,11 @@ fn what_killed_programs_left_behind_is_removed_and_what_others_write_is_not() {
     for name in names {
         fs::write(directory.path().join(name), "half").expect("written");
     }
+    export::remove_leftovers_of(&directory.path().join("other.json"));
+    assert!(directory.path().join(names[1]).exists(), "of another file");
+    export::remove_leftovers_of(&directory.path().join("results.json"));
+    assert!(!directory.path().join(names[1]).exists());
+    fs::write(directory.path().join(names[1]), "half").expect("written");
     export::remove_leftovers(directory.path());
     let left = names.map(|name| directory.path().join(name).exists());
     assert_eq!(left, [true, false, true, true]);

@@ -122,6 +122,11 @@ impl OutputOptions {
         })
     }
 
+    /// Whether the rows go to standard output.
+    pub fn is_stdout(&self) -> bool {
+        self.file().is_none()
+    }
+
     /// The file, if it is not standard output.
     fn file(&self) -> Option<&PathBuf> {
         self.out.as_ref().filter(|path| !is_stdout(path))

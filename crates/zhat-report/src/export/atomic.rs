@@ -130,9 +130,24 @@ pub fn remove_pending() {
 
 /// Removes the temporary files that programs which were killed have left in a directory; those of programs that still run stay.
 pub fn remove_leftovers(directory: &Path) {
+    remove_where(directory, |_| true);
+}
+
+/// The same for those that were to become one file.
+pub fn remove_leftovers_of(path: &Path) {
+    let Ok(path) = behind_links(path) else { return };
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return };
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let start = format!(".{}.", name.to_string_lossy());
+    remove_where(directory, |name| name.starts_with(&start));
+}
+
+fn remove_where(directory: &Path, is_meant: impl Fn(&str) -> bool) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
-        if writer_of(&entry.file_name().to_string_lossy()).is_some_and(|id| !is_running(id)) {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if is_meant(&name) && writer_of(&name).is_some_and(|id| !is_running(id)) {
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -7,6 +7,6 @@ pub mod json;
 pub mod page;
 
 pub use atomic::{
-    PendingFile, is_running, is_stream, output_directory, remove_leftovers, remove_pending,
-    replace_file, write_atomically,
+    PendingFile, is_running, is_stream, output_directory, remove_leftovers, remove_leftovers_of,
+    remove_pending, replace_file, write_atomically,
 };

@@ -11,6 +11,7 @@ use zhat_table::data::benchmark::Benchmark;
 use zhat_table::density::Estimation;
 use zhat_table::fit::{self, FitConfig, Likelihood, Session, StepSeconds, evaluate};
 use zhat_table::fitted::Fitted;
+use zhat_table::run::RunLock;
 use zhat_table::{Result, TableError};
 
 use super::approach::Approach;
@@ -159,6 +160,7 @@ impl Bench<'_> {
             }
             // Killed before its first checkpoint: there is nothing to go on with.
             if directory.exists() {
+                RunLock::check(&directory)?;
                 fs::remove_dir_all(&directory)
                     .map_err(|source| TableError::Io { path: directory.clone(), source })?;
             }

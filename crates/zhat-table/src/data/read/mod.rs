@@ -40,7 +40,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
 }
 
 /// The same, unless it is told to stop.
-pub fn read_watched(path: &Path, options: &ReadOptions, watch: &Watch) -> Result<Reading> {
+pub(super) fn read_watched(path: &Path, options: &ReadOptions, watch: &Watch) -> Result<Reading> {
     let (table, dropped_rows) = gather(path, options, Target::Table(watch))?.finish();
     if watch.is_stopped() {
         return Err(Error::Stopped);

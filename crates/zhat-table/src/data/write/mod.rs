@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek};
 use std::path::{Path, PathBuf};
 
-use zhat_report::export::{PendingFile, is_stream};
+use zhat_report::export::{PendingFile, is_stream, remove_leftovers_of};
 
 use super::error::{Error, Result};
 use super::options::Format;
@@ -115,6 +115,7 @@ impl TableWriter {
             None => return Err(unknown(path, "its name does not say the format")),
         };
         let unwritable = |source| Error::Unwritable { file: path.into(), source };
+        remove_leftovers_of(path);
         let (pending, mut file) = PendingFile::create(path).map_err(unwritable)?;
         let mut kept = None;
         if pending.is_stream() && format == Format::Npy {
