@@ -22,6 +22,13 @@ impl From<Outcome> for ExitCode {
 
 /// One line on stderr, and the code that goes with the error: 2 where the user can mend it, else 1.
 pub fn report(error: &anyhow::Error) -> ExitCode {
+    let data = match error.downcast_ref() {
+        Some(zhat_table::TableError::Data(error)) => Some(error),
+        _ => error.downcast_ref::<zhat_table::data::Error>(),
+    };
+    if data.is_some_and(crate::output::is_unread) {
+        return ExitCode::SUCCESS;
+    }
     let mut message = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         // Some errors name their cause themselves.
@@ -39,6 +46,20 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if setting || path || table || data { 2 } else { 1 })
 }
 
+/// Prints help, the version or what is wrong with the arguments.
+pub fn usage(usage: &clap::Error) -> ExitCode {
+    match usage.print() {
+        Err(source) if !usage.use_stderr() => report(&crate::output::unwritable(source).into()),
+        _ => ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2)),
+    }
+}
+
+/// Whether an error says no more than that the work was told to stop.
+pub fn is_stop(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(zhat_table::TableError::is_stop)
+        || matches!(error.downcast_ref(), Some(zhat::Error::Stopped))
+}
+
 /// Libraries name settings, as `columns`; on the command line that is `--columns`.
 pub fn with_flags(message: &str) -> String {
     let flags = [
@@ -53,6 +74,7 @@ pub fn with_flags(message: &str) -> String {
         "max-columns",
         "out",
         "any-size",
+        "allow-modified",
         "time",
     ];
     flags.iter().fold(message.replace("`missing` drop", "--drop-missing"), |message, flag| {

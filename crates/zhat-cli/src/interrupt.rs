@@ -1,13 +1,20 @@
-//! Ctrl-C and SIGTERM as a watch that all long work looks at.
+//! Ctrl-C and SIGTERM as a watch that all long work looks at, and an end to what does not look soon enough.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use zhat::watch::Watch;
+use zhat_report::export::remove_pending;
 
 static WATCH: OnceLock<Arc<Watch>> = OnceLock::new();
+static ADVICE: Mutex<String> = Mutex::new(String::new());
 
-/// The watch of this program; the first call installs the handler. The first signal asks the work to stop, a second one ends
-/// the program.
+/// How long work may take to end by itself. Some cannot look at a watch, such as a read from a pipe that nothing comes through,
+/// or a long step; what was on disk before it is still there and whole.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// The watch of this program; the first call installs the handler. The first signal asks the work to stop, and ends the program
+/// if it does not within a second and a half; a second one ends it at once.
 pub fn watch() -> anyhow::Result<Arc<Watch>> {
     if let Some(watch) = WATCH.get() {
         return Ok(Arc::clone(watch));
@@ -16,10 +23,28 @@ pub fn watch() -> anyhow::Result<Arc<Watch>> {
     let stopped = Arc::clone(&watch);
     ctrlc::set_handler(move || {
         if stopped.is_stopped() {
-            std::process::exit(130);
+            end(130);
         }
         stopped.stop();
         eprintln!("\nstopping; what is done is kept (once more to stop at once)");
+        std::thread::spawn(|| {
+            std::thread::sleep(GRACE);
+            let advice = ADVICE.lock().map(|advice| advice.clone()).unwrap_or_default();
+            eprintln!("stopped{advice}");
+            end(1);
+        });
     })?;
     Ok(watch)
+}
+
+/// What to say where the work has to be ended, after the word "stopped".
+pub fn advise(advice: String) {
+    if let Ok(mut now) = ADVICE.lock() {
+        *now = advice;
+    }
+}
+
+fn end(code: i32) -> ! {
+    remove_pending();
+    std::process::exit(code)
 }

@@ -1,9 +1,24 @@
 //! The program `zhat`: arguments in, results to stdout, progress and logs to stderr.
 
+/// As the standard library's, but for what happens where nothing can be written: see [`output`].
+macro_rules! print {
+    ($($text:tt)*) => { crate::output::print(format_args!($($text)*)) };
+}
+/// As [`print!`], with the end of a line.
+macro_rules! println {
+    () => { print!("\n") };
+    ($($text:tt)*) => { print!("{}\n", format_args!($($text)*)) };
+}
+/// As the standard library's, but it never panics.
+macro_rules! eprintln {
+    ($($text:tt)*) => { crate::output::tell(format_args!("{}\n", format_args!($($text)*))) };
+}
+
 mod commands;
 mod exit;
 mod help;
 mod interrupt;
+mod output;
 mod progress;
 
 use std::process::ExitCode;
@@ -56,7 +71,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(help::try_parse().unwrap_or_else(|usage| usage.exit())) {
+    let arguments = match help::try_parse() {
+        Ok(arguments) => arguments,
+        Err(usage) => return exit::usage(&usage),
+    };
+    let done = run(arguments).and_then(|outcome| {
+        output::finish()?;
+        Ok(outcome)
+    });
+    match done {
         Ok(outcome) => outcome.into(),
         Err(error) => exit::report(&error),
     }

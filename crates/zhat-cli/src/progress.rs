@@ -62,14 +62,9 @@ pub fn watched<T>(
 /// Does the work while a bar shows how far its watch has come.
 pub fn follow<T>(bar: &ProgressBar, watch: &Watch, work: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
-    /// However the work ends: a follower that goes on would keep a panic from ending the program.
-    struct AtEnd<'a>(&'a AtomicBool);
-    impl Drop for AtEnd<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
     std::thread::scope(|scope| {
+        // The scope waits for the follower, and so it has to end even where the work panics.
+        let ended = OnDrop(|| done.store(true, Ordering::Relaxed));
         let follower = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 if watch.total() > 0 {
@@ -79,12 +74,20 @@ pub fn follow<T>(bar: &ProgressBar, watch: &Watch, work: impl FnOnce() -> T) -> 
                 std::thread::park_timeout(Duration::from_millis(100));
             }
         });
-        let end = AtEnd(&done);
         let result = work();
-        drop(end);
+        drop(ended);
         follower.thread().unpark();
         result
     })
+}
+
+/// Does something when it goes out of scope, in whichever way.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// A bar for the fit that is under way, one after another where there are several.
@@ -140,5 +143,17 @@ impl FitBar {
             }
             Event::Evaluating => bar.set_message("evaluating"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_panics_ends_with_its_bar() {
+        let (bar, watch) = (ProgressBar::hidden(), Watch::default());
+        let panicked = std::panic::catch_unwind(|| follow(&bar, &watch, || panic!("on purpose")));
+        assert!(panicked.is_err());
     }
 }

@@ -195,3 +195,65 @@ fn a_directory_that_cannot_be_made_is_named() {
     export::output_directory(&fresh).expect("created");
     assert_eq!(fs::read_dir(&fresh).expect("there").count(), 0);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_symbolic_link_stays_one_and_what_it_leads_to_is_written() {
+    let directory =
+        common::Directory::new("a_symbolic_link_stays_one_and_what_it_leads_to_is_written");
+    let (there, not_yet) = (directory.path().join("there.txt"), directory.path().join("new.txt"));
+    fs::write(&there, "old").expect("written");
+    for (name, target) in [("link", &there), ("dangling", &not_yet)] {
+        let link = directory.path().join(name);
+        // Relative to the directory of the link, and by way of another one.
+        let between = directory.path().join(format!("between-{name}"));
+        std::os::unix::fs::symlink(target.file_name().expect("a name"), &between).expect("a link");
+        std::os::unix::fs::symlink(&between, &link).expect("a link");
+        export::write_atomically(&link, b"new").expect("written");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink(), "{name}");
+        assert!(fs::symlink_metadata(target).expect("there").is_file(), "{name}");
+        assert_eq!(fs::read_to_string(target).expect("readable"), "new", "{name}");
+    }
+    let circle = directory.path().join("circle");
+    std::os::unix::fs::symlink("circle", &circle).expect("a link");
+    assert!(export::write_atomically(&circle, b"new").is_err());
+    assert!(fs::symlink_metadata(&circle).expect("there").is_symlink());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_written_to_and_not_replaced() {
+    use std::os::unix::fs::FileTypeExt;
+    let directory = common::Directory::new("a_pipe_is_written_to_and_not_replaced");
+    let pipe = directory.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read_to_string(pipe).expect("readable")
+    });
+    export::write_atomically(&pipe, b"through").expect("written");
+    // Looked at before the reader is waited for: it would wait for ever for a pipe that is no longer there.
+    assert!(fs::symlink_metadata(&pipe).expect("there").file_type().is_fifo());
+    assert_eq!(reader.join().expect("it ends"), "through");
+    assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
+}
+
+#[test]
+fn what_killed_programs_left_behind_is_removed_and_what_others_write_is_not() {
+    let directory = common::Directory::new("what_killed_programs_left_behind_is_removed");
+    let own = format!(".results.json.{}-0.tmp", std::process::id());
+    // No process has the largest number there is.
+    let names = [own.as_str(), ".results.json.4294967295-3.tmp", "results.json", ".hidden.tmp"];
+    for name in names {
+        fs::write(directory.path().join(name), "half").expect("written");
+    }
+    export::remove_leftovers_of(&directory.path().join("other.json"));
+    assert!(directory.path().join(names[1]).exists(), "of another file");
+    export::remove_leftovers_of(&directory.path().join("results.json"));
+    assert!(!directory.path().join(names[1]).exists());
+    fs::write(directory.path().join(names[1]), "half").expect("written");
+    export::remove_leftovers(directory.path());
+    let left = names.map(|name| directory.path().join(name).exists());
+    assert_eq!(left, [true, false, true, true]);
+}

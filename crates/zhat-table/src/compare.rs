@@ -22,9 +22,9 @@ use self::seeds::{OfSeed, OverSeeds};
 use crate::error::{Result, TableError};
 use crate::fit::{Base, Clock, Event, FitConfig, FitReport, Limit, Session, Time, nats};
 use crate::fitted::Fitted;
-use crate::prepare::{Prepared, prepare};
+use crate::prepare::{Prepared, prepare_watched};
 use crate::report::{read_metrics, validation_curve};
-use crate::run::{RunDirectory, read_json};
+use crate::run::{RunDirectory, read_sealed};
 
 /// What every criterion gets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -122,7 +122,14 @@ pub fn compare(
     let mut cells: Vec<Vec<Cell>> = options.criteria.iter().map(|_| Vec::new()).collect();
     for repeat in 0..options.repeats {
         let config = FitConfig { seed: base.seed + repeat, ..base.clone() };
-        let data = prepare(&config)?;
+        let data = match prepare_watched(&config, watch) {
+            Err(error) if error.is_stop() => return Ok(None),
+            data => data?,
+        };
+        if data.rows[2] == 0 {
+            let reason = "data.split.test is 0, but criteria are compared on test rows".into();
+            return Err(TableError::config(reason));
+        }
         if repeat == 0 {
             data.notes.iter().for_each(|note| observer("", &Event::Warning(note)));
         }
@@ -132,9 +139,12 @@ pub fn compare(
             config.step.criterion = criterion;
             let directory = out.join(&name);
             let mut tell = |event: &Event| observer(&name, event);
-            match cell(config, &data, options, directory, watch, &mut tell)? {
-                Some(cell) => cells.push(cell),
-                None => return Ok(None),
+            match cell(config, &data, options, directory, watch, &mut tell) {
+                Err(error) if error.is_stop() => return Ok(None),
+                cell => match cell? {
+                    Some(cell) => cells.push(cell),
+                    None => return Ok(None),
+                },
             }
         }
     }
@@ -183,7 +193,7 @@ fn cell(
     watch: &Arc<Watch>,
     observer: &mut dyn FnMut(&Event),
 ) -> Result<Option<Cell>> {
-    let known = RunDirectory::open(&directory).ok();
+    let known = RunDirectory::open(&directory).ok().filter(RunDirectory::is_begun);
     if known.is_some() && !options.resume {
         return Err(TableError::RunExists { path: directory });
     }
@@ -195,7 +205,7 @@ fn cell(
     };
     match (&known, options.budget, &limit) {
         (_, Budget::Steps(steps), _) => config.scale_to(steps),
-        (None, _, Some(limit)) => limit.schedule(&mut config, data, options.threads)?,
+        (None, _, Some(limit)) => limit.schedule(&mut config, data, options.threads, watch)?,
         _ => (),
     }
     if let Some(run) = &known {
@@ -212,7 +222,7 @@ fn cell(
         }
     }
     let mut session = match &known {
-        None => Session::start(config, data.clone(), &directory, options.threads)?,
+        None => Session::start(config, data.clone(), &directory, options.threads, watch)?,
         Some(run) => {
             if FitConfig::read(&run.config())? != config {
                 let reason = format!(
@@ -221,10 +231,10 @@ fn cell(
                 );
                 return Err(TableError::config(reason));
             }
-            if let Ok(report) = read_json(&run.results()) {
+            if let Ok(report) = read_sealed(&run.results()) {
                 return read_cell(&directory, report, data, options.threads).map(Some);
             }
-            Session::resume(config, data.clone(), &directory, options.threads)?.0
+            Session::resume(config, data.clone(), &directory, options.threads, watch)?.0
         }
     };
     // A cell that is taken up takes all its steps, as a fit does.

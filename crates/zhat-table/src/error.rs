@@ -31,6 +31,12 @@ pub enum TableError {
     #[error("{} holds a run already. Give another directory, resume the run, or remove it.", path.display())]
     RunExists { path: PathBuf },
 
+    #[error("{} is written by {holder}. Wait until it has ended, stop it, or give another directory.", path.display())]
+    Locked { path: PathBuf, holder: String },
+
+    #[error("{}: {reason}. Fit or copy the run again, or take it as it is with `allow-modified`.", path.display())]
+    Modified { path: PathBuf, reason: String },
+
     #[error("{} is not a run: it has no config.toml. Give the directory of a fit.", path.display())]
     NotARun { path: PathBuf },
 
@@ -68,6 +74,18 @@ impl TableError {
     ) -> Self {
         let (value, expected) = (value.to_string(), expected.into());
         TableError::Zhat(zhat::Error::InvalidSetting { name, value, expected })
+    }
+
+    pub(crate) fn modified(path: &Path, reason: impl Into<String>) -> Self {
+        TableError::Modified { path: path.to_owned(), reason: reason.into() }
+    }
+
+    /// Whether the work was told to stop.
+    pub fn is_stop(&self) -> bool {
+        matches!(
+            self,
+            TableError::Data(data::Error::Stopped) | TableError::Zhat(zhat::Error::Stopped)
+        )
     }
 
     pub(crate) fn model(path: &Path, reason: String) -> Self {

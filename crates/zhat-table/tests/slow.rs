@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zhat::rng::Streams;
+use zhat::watch::Watch;
 use zhat_table::data::{Precision, ReadOptions, Table, TableWriter, builtin, read, write};
 use zhat_table::density::{Estimation, Opinion};
 use zhat_table::fit::{Base, Event, FitConfig, Session};
@@ -26,7 +27,7 @@ fn fitted(source: &str, settings: &[&str]) -> Fitted {
     }
     let out = directory(&source.replace(':', "-"));
     let data = prepare(&config).unwrap();
-    let mut session = Session::start(config, data, &out, 0).unwrap();
+    let mut session = Session::start(config, data, &out, 0, &Watch::default()).unwrap();
     session.run(None, &Arc::default(), &mut |_: &Event| {}).unwrap().unwrap();
     Fitted::open(&out, 0, Arc::default()).unwrap()
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use zhat::criterion::Method;
+use zhat_table::TableError;
 use zhat_table::compare::{Budget, CompareOptions, compare};
 use zhat_table::fit::Event;
 
@@ -39,8 +40,13 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    arguments.config.configuration()?.validate()?;
+    let watch = interrupt::watch()?;
+    if !arguments.resume && arguments.out.join("comparison.json").exists() {
+        return Err(TableError::RunExists { path: arguments.out.clone() }.into());
+    }
+    arguments.config.keep_data(&arguments.out)?;
     let config = arguments.config.configuration()?;
-    config.validate()?;
     let options = CompareOptions {
         criteria: arguments.criteria.clone(),
         budget: match arguments.time.time() {
@@ -51,14 +57,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         threads: arguments.threads,
         resume: arguments.resume,
     };
-    let watch = interrupt::watch()?;
+    let advice =
+        format!("; go on with the same command and --resume (--out {})", arguments.out.display());
+    interrupt::advise(advice.clone());
     let mut bar = FitBar::new(arguments.show.quiet, None)?;
     let mut observer = |name: &str, event: &Event| bar.on(name, event);
     let comparison = compare(&config, &options, &arguments.out, &watch, &mut observer);
     bar.bar.finish_and_clear();
     let Some(comparison) = comparison? else {
-        let out = arguments.out.display();
-        eprintln!("stopped; go on with the same command and --resume (--out {out})");
+        eprintln!("stopped{advice}");
         return Ok(Outcome::Failed);
     };
     arguments.show.print(&comparison, || {

@@ -1,10 +1,11 @@
 //! What the commands that fit have in common: which data, and settings from a preset, a file and the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use zhat_paper::presets::Preset;
 use zhat_table::TableError;
-use zhat_table::data::{Dequantise, Missing};
+use zhat_table::data::{Dequantise, Missing, keep};
 use zhat_table::fit::FitConfig;
 
 use super::table_options::FileOptions;
@@ -15,14 +16,14 @@ const DEFAULT_DATA: &str = "builtin:pinwheel";
 /// The data and the settings.
 #[derive(clap::Args)]
 pub struct ConfigOptions {
-    /// A file (CSV, NPY, Parquet; compressed too), builtin:NAME, or a directory of `zhat data prepare` [default: that of
-    /// --config, or builtin:pinwheel]
+    /// A file (CSV, NPY, Parquet; compressed too), - for standard input, builtin:NAME, or a directory of `zhat data prepare`
+    /// [default: that of --config, or builtin:pinwheel]
     data: Option<String>,
     /// Networks and training settings to start from: small, power, gas, hepmass, miniboone or bsds300 [default: by the size
     /// of the table, to fit; small, to compare]
     #[arg(long)]
     preset: Option<Preset>,
-    /// A TOML file with settings on top of the preset
+    /// A TOML file with settings on top of the preset; - for standard input
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// One more setting, such as training.batch-size=64; may be given several times
@@ -45,6 +46,12 @@ pub struct ConfigOptions {
     /// Add uniform noise of this step to a discrete column; several with commas, or given several times
     #[arg(long, value_name = "COLUMN=STEP", value_parser = |text: &str| Steps::parse(text))]
     dequantise: Vec<Steps>,
+    /// Where the data are kept, if what was named can be read only once.
+    #[arg(skip)]
+    kept: OnceLock<String>,
+    /// What is in the file of settings.
+    #[arg(skip)]
+    text: OnceLock<String>,
 }
 
 /// Discrete columns of one argument.
@@ -58,13 +65,21 @@ impl Steps {
 }
 
 impl ConfigOptions {
+    /// Copies data that can be read only once, such as what comes through a pipe, into the directory: a fit reads them more than
+    /// once, and so does whoever evaluates or resumes it.
+    pub fn keep_data(&self, directory: &Path) -> anyhow::Result<()> {
+        let source = self.configuration()?.data.source;
+        let kept = keep(&source, directory).map_err(TableError::from)?;
+        if kept != source {
+            let _ = self.kept.set(kept);
+        }
+        Ok(())
+    }
+
     /// The preset, then the file, then single settings, then the options of their own.
     pub fn configuration(&self) -> anyhow::Result<FitConfig> {
         let config = self.preset.unwrap_or(Preset::Small).config(DEFAULT_DATA);
-        self.on_top_of(match &self.config {
-            Some(path) => config.with_file(path)?,
-            None => config,
-        })
+        self.on_top_of(self.with_file(config)?)
     }
 
     /// The same for a table of some size, which decides where there is no preset.
@@ -78,10 +93,7 @@ impl ConfigOptions {
         }
         let steps = num_steps.or(self.steps);
         let config = FitConfig::for_table(DEFAULT_DATA, rows, columns, steps);
-        self.on_top_of(match &self.config {
-            Some(path) => config.with_file(path)?,
-            None => config,
-        })
+        self.on_top_of(self.with_file(config)?)
     }
 
     /// What is given here, on top of a run's own configuration.
@@ -94,9 +106,22 @@ impl ConfigOptions {
         self.on_top_of(stored)
     }
 
+    /// With the settings of a file, which is read once: it may be a pipe.
+    fn with_file(&self, config: FitConfig) -> anyhow::Result<FitConfig> {
+        let Some(path) = &self.config else { return Ok(config) };
+        let text = match self.text.get() {
+            Some(text) => text,
+            None => {
+                let text = FitConfig::read_text(path)?;
+                self.text.get_or_init(|| text)
+            }
+        };
+        Ok(config.with_toml(text, &path.display().to_string())?)
+    }
+
     /// With another number of steps the warm-up keeps its share of the run, unless it is set itself.
     fn on_top_of(&self, mut config: FitConfig) -> anyhow::Result<FitConfig> {
-        if let Some(data) = &self.data {
+        if let Some(data) = self.kept.get().or(self.data.as_ref()) {
             config.data.source = data.clone();
         }
         if let Some(steps) = self.steps {

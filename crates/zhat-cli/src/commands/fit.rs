@@ -8,15 +8,17 @@ use anyhow::Context;
 use zhat::ar::Normalisation;
 use zhat::criterion::Method;
 use zhat::train::Answer;
+use zhat::watch::Watch;
 use zhat_report::{Align, Table};
 use zhat_table::fit::{FitConfig, FitReport, Limit, Session, nats};
 use zhat_table::fitted::Fitted;
-use zhat_table::{Prepared, TableError, prepare, report};
+use zhat_table::run::{RunDirectory, RunLock};
+use zhat_table::{Prepared, TableError, prepare_watched, report};
 
 use super::config_options::ConfigOptions;
 use super::show_options::ShowOptions;
 use super::time_options::{TimeOptions, duration};
-use crate::exit::{Outcome, with_flags};
+use crate::exit::{Outcome, is_stop, with_flags};
 use crate::interrupt;
 use crate::progress::FitBar;
 
@@ -77,7 +79,23 @@ impl Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let watch = interrupt::watch()?;
+    match fit(arguments, &interrupt::watch()?) {
+        Err(error) if is_stop(&error) => {
+            // Before it there is nothing to go on with.
+            let is_run = RunDirectory::open(&arguments.out).is_ok();
+            eprintln!("stopped{}", if is_run { resume_with(arguments) } else { "".into() });
+            Ok(Outcome::Failed)
+        }
+        done => done,
+    }
+}
+
+/// What to do with a run that was stopped.
+fn resume_with(arguments: &Arguments) -> String {
+    format!("; go on with `zhat fit --resume --out {}`", arguments.out.display())
+}
+
+fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
     let planned = arguments.time.time().map(Limit::planned);
     if arguments.resume && planned.is_some() {
         let reason = "time: a run that is resumed has its number of steps; leave it out".into();
@@ -85,10 +103,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let stored = arguments.resume.then(|| FitConfig::read_run(&arguments.out)).transpose()?;
     let (out, threads) = (&arguments.out, arguments.threads);
+    // Said now, and not after the data have been read.
+    match arguments.resume {
+        true => RunLock::check(out)?,
+        false => {
+            RunDirectory::check_new(out)?;
+            arguments.config.keep_data(out)?;
+        }
+    }
     let data = match &stored {
-        Some(stored) => prepare(&arguments.config.resumed(stored.clone())?)?,
+        Some(stored) => prepare_watched(&arguments.config.resumed(stored.clone())?, watch)?,
         // How the data are read does not depend on how many they are.
-        None => prepare(&arguments.config.configuration_for([1, 1], None)?)?,
+        None => prepare_watched(&arguments.config.configuration_for([1, 1], None)?, watch)?,
     };
     let mut config = match &stored {
         Some(stored) => {
@@ -99,18 +125,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         None => arguments.for_table(&data, None)?,
     };
     let (mut session, notes) = if arguments.resume {
-        let (session, warnings) = Session::resume(config, data, out, threads)?;
+        interrupt::advise(resume_with(arguments));
+        let (session, warnings) = Session::resume(config, data, out, threads, watch)?;
         eprintln!("going on after step {}", session.steps_taken());
         (session, warnings)
     } else {
         let notes = data.notes.clone();
         if let Some(limit) = &planned {
-            limit.schedule(&mut config, &data, threads)?;
+            limit.schedule(&mut config, &data, threads, watch)?;
             // How many steps there are decides about the model too.
             let model = arguments.for_table(&data, Some(config.training.num_steps))?.model;
             config.model = model;
         }
-        (Session::start(config, data, out, threads)?, notes)
+        interrupt::advise(resume_with(arguments));
+        (Session::start(config, data, out, threads, watch)?, notes)
     };
     if arguments.tensorboard {
         session = session.with_tensorboard()?;
@@ -120,14 +148,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let mut bar = FitBar::new(arguments.show.quiet, Some(session.config().training.batch_size))?;
     let limit = planned.or(arguments.max_time.map(Limit::hard));
-    let result = session.run(limit.as_ref(), &watch, &mut |event| bar.on("", event));
+    let result = session.run(limit.as_ref(), watch, &mut |event| bar.on("", event));
     bar.bar.finish_and_clear();
     let Some(result) = result? else {
-        eprintln!(
-            "stopped after {} steps; go on with `zhat fit --resume --out {}`",
-            session.steps_taken(),
-            out.display()
-        );
+        let steps = session.steps_taken();
+        eprintln!("stopped after {steps} steps{}", resume_with(arguments));
         return Ok(Outcome::Failed);
     };
     arguments.show.print(&result, || {
@@ -138,7 +163,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         println!("{}\n", result.verdict);
     })?;
     // After the numbers, which do not depend on it.
-    let page = Fitted::open(out, threads, Arc::default()).and_then(|fitted| report::write(&fitted));
+    let redraw =
+        format!("; the results are there, draw the page with `zhat report {}`", out.display());
+    interrupt::advise(redraw.clone());
+    let page =
+        Fitted::open(out, threads, Arc::clone(watch)).and_then(|fitted| report::write(&fitted));
+    if page.as_ref().is_err_and(TableError::is_stop) {
+        eprintln!("stopped{redraw}");
+        return Ok(Outcome::Failed);
+    }
     let page = page.with_context(|| {
         let again = format!("`zhat report {}` writes it anew", out.display());
         format!("the fit is done, but its page could not be written ({again})")
@@ -169,14 +202,19 @@ fn table(result: &FitReport) -> Table {
         row("validation log-likelihood, nats a row", format!("{found:.4}"));
         row("  standard error over rows", format!("{error:.4}"));
     }
-    row("test log-likelihood, nats a row", nats(test.log_likelihood));
-    row("  standard error over rows", format!("{:.4}", test.se_test));
+    let found = if test.rows == 0 { "no test rows".into() } else { nats(test.log_likelihood) };
+    row("test log-likelihood, nats a row", found);
+    if test.rows > 0 {
+        row("  standard error over rows", format!("{:.4}", test.se_test));
+    }
     let collapsed = if test.collapsed { " (collapsed: not to be trusted)" } else { "" };
     row("  standard error of log Z", format!("{:.4}{collapsed}", test.se_log_z));
     if test.quadrature_error > 0.0 {
         row("  error of the quadrature", format!("{:.1e}", test.quadrature_error));
     }
-    row("the proposal's own", format!("{:.4}", test.proposal_log_likelihood));
+    if test.rows > 0 {
+        row("the proposal's own", format!("{:.4}", test.proposal_log_likelihood));
+    }
     if let Some(truth) = result.truth {
         row("the truth's", format!("{truth:.4}"));
         row("gap to the truth", nats(truth - test.log_likelihood));

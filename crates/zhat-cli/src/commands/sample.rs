@@ -1,5 +1,6 @@
 //! `zhat sample`: draws from the model, all of a row or some of it given the rest.
 
+use zhat_table::TableError;
 use zhat_table::data::Precision;
 use zhat_table::fitted::{SampleOptions, sample};
 
@@ -31,6 +32,10 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if arguments.json && arguments.output.is_stdout() {
+        let reason = "json: the rows go to standard output; give a file for them (out)".into();
+        return Err(TableError::Config { reason }.into());
+    }
     let (fitted, watch) = arguments.run.open()?;
     let options = SampleOptions {
         number: arguments.number,

@@ -36,7 +36,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (fitted, watch) = arguments.run.open()?;
     let mut read = arguments.table.read(Missing::Keep);
     read.carry = arguments.carry.clone();
-    if let Some(path) = &arguments.output.out
+    if let Some(path) = arguments.output.file()
         && TableWriter::format_of(path)? != Format::Csv
         && !read.carry.is_empty()
     {

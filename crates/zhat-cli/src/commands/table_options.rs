@@ -1,14 +1,16 @@
 //! What the commands that read a table, most of them for a fitted model, have in common.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zhat::watch::Watch;
 use zhat_table::data::{self, parse_delimiter};
 use zhat_table::data::{Format, Header, Missing, Precision, ReadOptions, TableWriter};
 use zhat_table::fitted::Fitted;
+use zhat_table::run::Integrity;
 
 use crate::interrupt;
+use crate::output::is_stdout;
 
 /// The run whose model is used.
 #[derive(clap::Args)]
@@ -21,13 +23,38 @@ pub struct RunOptions {
     /// Show no progress
     #[arg(long)]
     pub quiet: bool,
+    #[command(flatten)]
+    modified: ModifiedOptions,
 }
 
 impl RunOptions {
     /// Opens the model, and gives what it is watched by.
     pub fn open(&self) -> anyhow::Result<(Fitted, Arc<Watch>)> {
         let watch = interrupt::watch()?;
-        Ok((Fitted::open(&self.run, self.threads, Arc::clone(&watch))?, watch))
+        Ok((self.modified.open(&self.run, self.threads, &watch)?, watch))
+    }
+}
+
+/// Whether a run has to be as its fit wrote it.
+#[derive(clap::Args)]
+pub struct ModifiedOptions {
+    /// Take a model that is not as its fit wrote it, because it was edited on purpose
+    #[arg(long)]
+    allow_modified: bool,
+}
+
+impl ModifiedOptions {
+    /// Opens a model.
+    pub fn open(&self, run: &Path, threads: usize, watch: &Arc<Watch>) -> anyhow::Result<Fitted> {
+        let integrity = match self.allow_modified {
+            true => Integrity::AllowModified,
+            false => Integrity::Checked,
+        };
+        let fitted = Fitted::open_as(run, threads, Arc::clone(watch), integrity)?;
+        if !fitted.is_whole() {
+            eprintln!("warning: the model of {} is not as its fit wrote it", run.display());
+        }
+        Ok(fitted)
     }
 }
 
@@ -89,7 +116,7 @@ impl TableOptions {
 /// Where rows are written.
 #[derive(clap::Args)]
 pub struct OutputOptions {
-    /// File for the rows (.csv, .tsv, .npy, .parquet); CSV to standard output without it
+    /// File for the rows (.csv, .tsv, .npy, .parquet), or a pipe; CSV to standard output without it, or with -
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
@@ -102,15 +129,25 @@ impl OutputOptions {
 
     /// The same, for what is begun elsewhere.
     pub fn begin(&self, columns: &[String], precision: Precision) -> data::Result<TableWriter> {
-        match &self.out {
+        match self.file() {
             Some(path) => TableWriter::create(path, columns, precision),
             None => TableWriter::stdout(columns, precision),
         }
     }
 
+    /// Whether the rows go to standard output.
+    pub fn is_stdout(&self) -> bool {
+        self.file().is_none()
+    }
+
+    /// The file, if it is not standard output.
+    pub fn file(&self) -> Option<&PathBuf> {
+        self.out.as_ref().filter(|path| !is_stdout(path))
+    }
+
     /// Tells about the rows: to standard output, unless the rows themselves go there.
     pub fn tell(&self, text: &str) {
-        match &self.out {
+        match self.file() {
             Some(path) => println!("{text}\n{}", path.display()),
             None => eprintln!("{text}"),
         }

@@ -6,4 +6,7 @@ pub mod figure;
 pub mod json;
 pub mod page;
 
-pub use atomic::{PendingFile, output_directory, replace_file, write_atomically};
+pub use atomic::{
+    PendingFile, is_running, is_stream, output_directory, remove_leftovers, remove_leftovers_of,
+    remove_pending, replace_file, write_atomically,
+};

@@ -53,6 +53,20 @@ impl Discrete {
         Self { step, grid }
     }
 
+    /// Whether cells can be made of it; if not, why.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if !(self.step.is_finite() && self.step > 0.0) {
+            return Err(format!("its step is {}, and has to be larger than zero", self.step));
+        }
+        let Some(Grid { origin, lowest, highest }) = self.grid else { return Ok(()) };
+        match origin.is_finite() && lowest.is_finite() && highest.is_finite() && lowest <= highest {
+            true => Ok(()),
+            false => {
+                Err(format!("its values are from {lowest} to {highest} with {origin} among them"))
+            }
+        }
+    }
+
     /// Where the cell begins that a value stands for, or is in.
     pub fn start(&self, value: f64) -> f64 {
         match self.grid {

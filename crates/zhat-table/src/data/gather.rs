@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use zhat::watch::Watch;
+
 use super::carried::Carried;
 use super::checks::Warning;
 use super::columns::Column;
@@ -41,8 +43,8 @@ impl Refusal {
 
 /// Where rows go as they are read.
 pub(crate) enum Target<'a> {
-    /// All of them into one table.
-    Table,
+    /// All of them into one table, unless it is told to stop.
+    Table(&'a Watch),
     /// Batches of so many rows to a function, which says whether it wants more.
     Batches(usize, &'a mut dyn FnMut(Table) -> Flow),
 }
@@ -90,7 +92,7 @@ impl<'a> Gather<'a> {
     /// Makes room for this many rows in all, so that growing does not copy; a wrong guess does no harm.
     pub(crate) fn expect_rows(&mut self, rows: usize) {
         let rows = match self.target {
-            Target::Table => rows.min(self.max_rows),
+            Target::Table(_) => rows.min(self.max_rows),
             Target::Batches(size, _) => size,
         };
         let cells = rows.saturating_mul(self.columns.len());
@@ -129,6 +131,7 @@ impl<'a> Gather<'a> {
             Target::Batches(size, _) if self.values.len() >= size * self.columns.len() => {
                 self.hand_on()
             }
+            Target::Table(watch) if watch.is_stopped() => Flow::Full,
             _ => Flow::More,
         };
         Ok(if self.rows == self.max_rows { Flow::Full } else { wants })

@@ -42,7 +42,7 @@ pub use gather::Flow;
 pub use marginal::MarginalMap;
 pub use options::{Format, Header, Missing, ReadOptions, parse_delimiter};
 pub use read::{Reading, read, read_batches};
-pub use source::{BUILTIN_ROWS, Loaded, Source};
+pub use source::{BUILTIN_ROWS, Loaded, Source, keep};
 pub use split::{Order, Split, SplitOptions};
 pub use standardise::{Marginals, Standardiser};
 pub use table::{ColumnStatistics, Table};

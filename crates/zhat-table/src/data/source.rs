@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rand::Rng;
+use zhat::watch::Watch;
 
 use super::builtin::{self, Builtin};
 use super::checks::{Warning, check, check_collapse};
 use super::dequantise::dequantise;
 use super::discrete::Discrete;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::options::ReadOptions;
-use super::read::{Reading, read};
+use super::read::{self, Reading, STANDARD_INPUT, read_watched};
 use super::table::Table;
 
 /// Rows that are drawn from a built-in set unless `max_rows` says otherwise.
@@ -23,7 +24,7 @@ pub const BUILTIN_ROWS: usize = 20_000;
 pub enum Source {
     /// `builtin:NAME`.
     Builtin(Box<dyn Builtin>),
-    /// Anything else is a path.
+    /// Anything else is a path; `-` is standard input.
     File(PathBuf),
 }
 
@@ -42,6 +43,20 @@ pub struct Loaded {
     pub discrete: BTreeMap<String, Discrete>,
     /// The rows before noise was added to some columns; none where it was not.
     pub before_noise: Option<Table>,
+}
+
+/// A source that can be read again and again, for whoever needs it more than once: itself, or, where it is standard input, a pipe
+/// or a device, a copy of it in the directory, with the name `input`.
+pub fn keep(source: &str, directory: &Path) -> Result<String> {
+    let path = Path::new(source);
+    if !read::is_read_once(path) {
+        return Ok(source.into());
+    }
+    let copy = directory.join("input");
+    let unreadable = |source| Error::Unreadable { file: path.into(), source };
+    std::fs::create_dir_all(directory).map_err(unreadable)?;
+    read::copy(path, &copy).map_err(unreadable)?;
+    Ok(copy.to_string_lossy().into_owned())
 }
 
 impl Source {
@@ -65,9 +80,20 @@ impl Source {
         discrete: &BTreeMap<String, f64>,
         rng: &mut impl Rng,
     ) -> Result<Loaded> {
+        self.load_watched(options, discrete, rng, &Watch::default())
+    }
+
+    /// The same, unless it is told to stop.
+    pub fn load_watched(
+        self,
+        options: &ReadOptions,
+        discrete: &BTreeMap<String, f64>,
+        rng: &mut impl Rng,
+        watch: &Watch,
+    ) -> Result<Loaded> {
         let name = self.to_string();
         let (Reading { mut table, dropped_rows, ranges, notes }, mut truth) = match self {
-            Source::File(path) => (read(&path, options)?, None),
+            Source::File(path) => (read_watched(&path, options, watch)?, None),
             Source::Builtin(set) => {
                 let table = builtin::draw(&*set, options.max_rows.unwrap_or(BUILTIN_ROWS), rng);
                 let names = table.columns().to_vec();
@@ -101,6 +127,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Source::Builtin(set) => write!(f, "builtin:{}", set.name()),
+            Source::File(path) if path == Path::new(STANDARD_INPUT) => write!(f, "standard input"),
             Source::File(path) => write!(f, "{}", path.display()),
         }
     }

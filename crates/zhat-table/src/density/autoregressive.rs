@@ -114,6 +114,7 @@ impl Density for ArDensity {
         self.watch.check()?;
         let (features, whole) = self.whole_features(rows);
         let scores = self.evaluator.score(&features);
+        self.watch.check()?;
         let log_derivatives = self.standardiser.log_derivatives(rows);
         let in_units = |scores: Vec<f64>| {
             let score = |((score, whole), log_derivative)| match whole {
@@ -129,6 +130,7 @@ impl Density for ArDensity {
         self.watch.check()?;
         let (features, whole) = self.whole_features(rows);
         let Some(mut cells) = self.evaluator.cells(&features) else { return Ok(None) };
+        self.watch.check()?;
         let log_derivatives = self.standardiser.cell_log_derivatives(rows);
         let of_cells = cells.log_p.iter_mut().zip(&mut cells.below).zip(log_derivatives);
         for (cell, ((log_p, below), log_derivative)) in of_cells.enumerate() {
@@ -199,6 +201,7 @@ impl Density for ArDensity {
     fn tail(&self, rows: &[f32]) -> Result<Tail> {
         self.watch.check()?;
         let ladder = self.evaluator.ladder(&self.standardiser.features(rows));
+        self.watch.check()?;
         let worst = ladder.worst();
         // JSON has no infinity.
         let finite = |&[at, log_p]: &[f64; 2]| [at, log_p.clamp(f64::MIN, f64::MAX)];
@@ -211,7 +214,9 @@ impl Density for ArDensity {
 
     fn quadrature_error(&self, rows: &[f32]) -> Result<f64> {
         self.watch.check()?;
-        Ok(self.evaluator.quadrature_error(&self.standardiser.features(rows)))
+        let error = self.evaluator.quadrature_error(&self.standardiser.features(rows));
+        self.watch.check()?;
+        Ok(error)
     }
 
     fn work(&self, settings: &Estimation) -> [u64; 2] {

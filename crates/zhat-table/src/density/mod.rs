@@ -9,7 +9,7 @@ pub use autoregressive::ArDensity;
 pub use cells::{Cells, with_cells};
 pub use cloud::{Cloud, Draws};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 pub use zhat::ar::CellScores;
 use zhat::ar::RowScores;
 use zhat::criterion::Method;
@@ -141,6 +141,7 @@ pub struct Tail {
     /// The column.
     pub column: String,
     /// Where it was put, in features' standard deviations, and `log p~` there.
+    #[serde(deserialize_with = "figures_or_null")]
     pub log_p_tilde: Vec<[f64; 2]>,
     /// Whether it falls fast enough to have an integral. If not there is no `Z`, and no likelihood.
     pub falls: bool,
@@ -165,6 +166,14 @@ impl Tail {
         let ends = [self.log_p_tilde.first(), self.log_p_tilde.last()];
         ends.map(|end| end.copied().unwrap_or([f64::NAN; 2]))
     }
+}
+
+/// JSON has `null` for what is not a number.
+fn figures_or_null<'de, D: Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Vec<[f64; 2]>, D::Error> {
+    let figures = Vec::<[Option<f64>; 2]>::deserialize(from)?;
+    Ok(figures.into_iter().map(|two| two.map(|one| one.unwrap_or(f64::NAN))).collect())
 }
 
 fn short(log_p: f64) -> String {

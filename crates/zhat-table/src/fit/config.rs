@@ -17,7 +17,7 @@ use crate::data::{Marginals, ReadOptions, SplitOptions};
 use crate::density::Estimation;
 use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
-use crate::run::RunDirectory;
+use crate::run::{RunDirectory, sha256, write_atomically};
 
 /// Everything that decides the result of a fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,6 +99,9 @@ const OFTEN: f64 = 35.0;
 const CONFINE: f64 = 8.0;
 /// At least so many times as far out as the furthest value of the training part.
 const BEYOND_DATA: f64 = 1.5;
+
+/// What stands before the digest of a run's configuration: the SHA-256 of all that is above it.
+const DIGEST: &str = "\n# sha256 of all above: ";
 
 /// What may be changed when a run is taken up again: how long it is, and what only looks at it.
 const MAY_CHANGE: [&str; 12] = [
@@ -266,7 +269,16 @@ impl FitConfig {
 
     /// The same with a TOML file on top.
     pub fn with_file(self, path: &Path) -> Result<Self> {
-        self.with_toml(&read_text(path)?, &path.display().to_string())
+        self.with_toml(&Self::read_text(path)?, &path.display().to_string())
+    }
+
+    /// The text of a file with settings; `-` is standard input.
+    pub fn read_text(path: &Path) -> Result<String> {
+        let text = match path == Path::new("-") {
+            true => std::io::read_to_string(std::io::stdin()),
+            false => std::fs::read_to_string(path),
+        };
+        text.map_err(|source| TableError::io(path, source))
     }
 
     /// Reads the resolved configuration of a run.
@@ -274,14 +286,29 @@ impl FitConfig {
         Self::read(&RunDirectory::open(directory)?.config())
     }
 
-    /// Reads a resolved configuration.
+    /// Reads a resolved configuration, which must be as it was written.
     pub fn read(path: &Path) -> Result<Self> {
-        let origin = path.display().to_string();
-        let table = toml::from_str(&read_text(path)?)
+        let (origin, text) = (path.display().to_string(), Self::read_text(path)?);
+        if let Some((settings, digest)) = text.rsplit_once(DIGEST)
+            && sha256(settings.as_bytes()) != digest.trim_end()
+        {
+            return Err(TableError::config(format!(
+                "{origin} is not as it was written; give other settings to a fit that is resumed, or take the file as it is by \
+                 removing its last line"
+            )));
+        }
+        let table = toml::from_str(&text)
             .map_err(|error| TableError::config(format!("{origin}: {error}")))?;
         let config = Self::from_table(table, &origin)?;
         config.validate()?;
         Ok(config)
+    }
+
+    /// Writes the resolved configuration of a run, with a digest at its end.
+    pub(super) fn write(&self, run: &RunDirectory) -> Result<()> {
+        let text = self.to_toml();
+        let digest = sha256(text.as_bytes());
+        write_atomically(&run.config(), format!("{text}{DIGEST}{digest}\n").as_bytes())
     }
 
     /// As TOML.
@@ -387,10 +414,6 @@ fn flatten(prefix: &str, value: Value, settings: &mut Vec<(String, Value)>) {
         let name = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
         flatten(&name, value, settings);
     }
-}
-
-fn read_text(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|source| TableError::io(path, source))
 }
 
 #[cfg(test)]

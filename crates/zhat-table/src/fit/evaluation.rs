@@ -6,6 +6,7 @@ use zhat::rng::Streams;
 
 use crate::density::{Density, Estimate, Estimation, FAR_OUT, Tail};
 use crate::error::Result;
+use crate::fitted::contexts;
 
 /// A log-likelihood with everything one needs to trust it or not, in nats a row and in the units of the data.
 ///
@@ -16,35 +17,47 @@ pub struct Likelihood {
     #[serde(deserialize_with = "number_or_null")]
     pub log_likelihood: f64,
     /// Standard error over the rows.
+    #[serde(deserialize_with = "number_or_null")]
     pub se_test: f64,
     /// Standard error of `log Z`, over the independent estimates.
+    #[serde(deserialize_with = "number_or_null")]
     pub se_log_z: f64,
     /// `log` of the mean of the estimates of `Z`; not a number where there is no `Z`.
     #[serde(deserialize_with = "number_or_null")]
     pub log_z: f64,
     /// Mean of the `log Z-hat`, lower than `log_z` by Jensen's inequality.
+    #[serde(deserialize_with = "number_or_null")]
     pub mean_log_z_hat: f64,
     /// Standard deviation of the `log Z-hat`: how far one of them is from the next.
+    #[serde(deserialize_with = "number_or_null")]
     pub spread_of_log_z_hat: f64,
     /// How many equal estimates they are worth; far fewer than there are where one dominates.
+    #[serde(deserialize_with = "number_or_null")]
     pub effective_estimates: f64,
     /// Whether so few dominate that `log_z` is too low by an amount that nobody knows.
     pub collapsed: bool,
     /// The proposal's own log-likelihood, which needs no `Z`.
+    #[serde(deserialize_with = "number_or_null")]
     pub proposal_log_likelihood: f64,
     /// Its standard error over the rows.
+    #[serde(deserialize_with = "number_or_null")]
     pub proposal_se_test: f64,
     /// Effective sample size after each stage, averaged over the estimates, as a share of the particles.
+    #[serde(deserialize_with = "numbers_or_null")]
     pub effective_sample_size: Vec<f64>,
     /// Smallest of them; 1 where there are none.
+    #[serde(deserialize_with = "number_or_null")]
     pub smallest_effective_sample_size: f64,
     /// Rows.
     pub rows: usize,
     /// Largest weight of a single particle, at any stage of any estimate.
+    #[serde(deserialize_with = "number_or_null")]
     pub largest_weight: f64,
     /// Share of the model's mass, and of the rows, with a feature further than five standard deviations out.
+    #[serde(deserialize_with = "two_or_null")]
     pub far_out: [f64; 2],
     /// How well the integrals in a row's log-density are known, on average; 0 where there are none.
+    #[serde(deserialize_with = "number_or_null")]
     pub quadrature_error: f64,
     /// How the density falls far out, at its worst.
     pub tail: Tail,
@@ -69,12 +82,21 @@ pub fn nats(value: f64) -> String {
     if value.is_nan() { "no Z".into() } else { format!("{value:.4}") }
 }
 
-/// JSON has no number that is none, and `null` for it.
+/// JSON has no number that is none, and `null` for it: every figure that is written can be read again.
 fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
-/// The likelihood of whole rows, in the units of the data.
+fn numbers_or_null<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Vec<f64>, D::Error> {
+    let numbers = Vec::<Option<f64>>::deserialize(from)?;
+    Ok(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect())
+}
+
+fn two_or_null<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<[f64; 2], D::Error> {
+    Ok(<[Option<f64>; 2]>::deserialize(from)?.map(|number| number.unwrap_or(f64::NAN)))
+}
+
+/// The likelihood of whole rows, in the units of the data; without rows it is not a number, and the rest is there.
 pub fn evaluate(
     density: &dyn Density,
     rows: &[f32],
@@ -93,6 +115,11 @@ pub fn evaluate(
     let mean_of_stage =
         |stage| estimates.iter().map(|e| e.effective_sample_size[stage]).sum::<f64>() / number;
     let effective_sample_size: Vec<f64> = (0..stages).map(mean_of_stage).collect();
+    // Without rows the density's own draws are the contexts.
+    let tail = match rows.is_empty() {
+        true => density.tail(&contexts(density, streams)?)?,
+        false => density.tail(rows)?,
+    };
     let far_out = estimates.iter().map(|estimate| estimate.far_out / number).sum();
     Ok(Likelihood {
         log_likelihood: log_p_tilde - log_z,
@@ -112,7 +139,7 @@ pub fn evaluate(
         largest_weight: estimates.iter().map(|e| e.largest_weight).fold(0.0, f64::max),
         far_out: [far_out, share_far_out(density, rows)],
         quadrature_error: density.quadrature_error(rows)?,
-        tail: density.tail(rows)?,
+        tail,
         particles: if estimates.is_empty() { 0 } else { settings.particles },
         estimates: estimates.len(),
     })
@@ -155,7 +182,7 @@ pub(crate) fn log_z_of(estimates: &[Estimate]) -> LogZ {
 fn share_far_out(density: &dyn Density, rows: &[f32]) -> f64 {
     let features = density.standardiser().features(rows);
     let rows = features.chunks_exact(density.columns().len());
-    let number = rows.len() as f64;
+    let number = rows.len().max(1) as f64;
     rows.filter(|row| row.iter().any(|x| x.abs() > FAR_OUT)).count() as f64 / number
 }
 
@@ -165,4 +192,41 @@ pub fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / number;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (mean, (squares / (number - 1.0) / number).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_likelihood_is_read_back_whatever_in_it_is_no_number() {
+        let none = f64::NAN;
+        let tail = Tail { column: "a".into(), log_p_tilde: vec![[6.0, none]], falls: true };
+        let likelihood = Likelihood {
+            log_likelihood: none,
+            se_test: none,
+            se_log_z: none,
+            log_z: none,
+            mean_log_z_hat: f64::NEG_INFINITY,
+            spread_of_log_z_hat: f64::INFINITY,
+            effective_estimates: none,
+            collapsed: false,
+            proposal_log_likelihood: none,
+            proposal_se_test: none,
+            effective_sample_size: vec![none, 0.5],
+            smallest_effective_sample_size: none,
+            rows: 0,
+            largest_weight: none,
+            far_out: [none, 0.25],
+            quadrature_error: none,
+            tail,
+            particles: 0,
+            estimates: 0,
+        };
+        let text = serde_json::to_string(&likelihood).unwrap();
+        let again: Likelihood = serde_json::from_str(&text).unwrap();
+        assert!(again.se_test.is_nan() && again.effective_sample_size[0].is_nan());
+        assert_eq!((again.effective_sample_size[1], again.far_out[1]), (0.5, 0.25));
+        assert!(again.tail.log_p_tilde[0][1].is_nan() && again.tail.log_p_tilde[0][0] == 6.0);
+    }
 }

@@ -80,9 +80,12 @@ pub(super) fn cross_validate(
     let order = Streams::new(config.seed).stream("folds", 0, 0).permutation(number);
     let begin = |fold| {
         let part = fold * number / num_folds..(fold + 1) * number / num_folds;
-        Fold::new(config, data, known, &order, part, fold)
+        Fold::new(config, data, known, &order, part, fold, watch)
     };
-    let mut folds: Vec<Fold> = (0..num_folds).map(begin).collect::<Result<_>>()?;
+    let mut folds: Vec<Fold> = match (0..num_folds).map(begin).collect::<Result<_>>() {
+        Err(error) if error.is_stop() => return Ok(None),
+        folds => folds?,
+    };
     let validator = Validator::new(config, data);
     let mut curves = Curves::default();
     let patience = config.training.patience as usize;
@@ -134,6 +137,7 @@ impl Fold {
         order: &[usize],
         part: Range<usize>,
         fold: usize,
+        watch: &Watch,
     ) -> Result<Self> {
         let features = data.columns.len();
         let rows = |rows: &mut dyn Iterator<Item = &usize>| -> Vec<f32> {
@@ -142,7 +146,7 @@ impl Fold {
         let train = rows(&mut order[..part.start].iter().chain(&order[part.end..]));
         let shape = [train.len() / features, features];
         let streams = Streams::new(config.seed).derive("fold", fold as u64);
-        let known = known.map(|known| known.refit(&train, &streams, &Watch::default()));
+        let known = known.map(|known| known.refit(&train, &streams, watch));
         let model = initial_model(config, features, known.transpose()?, &streams)?;
         let train = Rows::new(Tensor::from_data(TensorData::new(train, shape), &Device::flex()));
         let step = ArStep::new(&config.step, 1)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use zhat::rng::Streams;
 use zhat::train::Answer;
+use zhat::watch::Watch;
 
 use super::clock::Limit;
 use super::config::FitConfig;
@@ -44,13 +45,19 @@ struct Steps {
 
 impl Limit {
     /// Fits the schedule of a run that is about to start to the time that is left, by timing a few steps and a validation.
-    pub fn schedule(&self, config: &mut FitConfig, data: &Prepared, threads: usize) -> Result<()> {
+    pub fn schedule(
+        &self,
+        config: &mut FitConfig,
+        data: &Prepared,
+        threads: usize,
+        watch: &Watch,
+    ) -> Result<()> {
         let seconds = self.time().seconds;
         if !(seconds.is_finite() && seconds > 0.0) {
             return Err(TableError::setting("time", seconds, "larger than zero"));
         }
         config.check_memory(data.columns.len(), threads)?;
-        let costs = self.costs(config, data, threads)?;
+        let costs = self.costs(config, data, threads, watch)?;
         let folds =
             if config.is_cross_validated(data) { config.validation.folds as f64 } else { 0.0 };
         let share = config.step.warm_up as f64 / config.training.num_steps as f64;
@@ -62,18 +69,26 @@ impl Limit {
         Ok(())
     }
 
-    fn costs(&self, config: &FitConfig, data: &Prepared, threads: usize) -> Result<Costs> {
+    fn costs(
+        &self,
+        config: &FitConfig,
+        data: &Prepared,
+        threads: usize,
+        watch: &Watch,
+    ) -> Result<Costs> {
         let (clock, features) = (self.time().clock, data.columns.len());
         // A second each, or less where there is little time.
         let least = (0.01 * self.time().seconds).clamp(0.02, 1.0);
-        let step = StepTimer::new(config, data, threads)?.means(clock, least)?;
+        let step = StepTimer::new(config, data, threads)?.means(clock, least, watch)?;
         let streams = &mut Streams::new(config.seed).stream("init", 0, 0);
         let model = config.shape(features).init(&Device::flex(), streams)?;
         let validator = Validator::new(config, data);
         let part = if data.validation.is_empty() { &data.train } else { &data.validation };
         let rows = data.in_units(config.validation.of_rows(part, features));
-        let validation =
-            clock.measure(least, || validator.validate(&model, &rows, threads).map(|_| ()))?;
+        let validation = clock.measure(least, || {
+            watch.check()?;
+            validator.validate(&model, &rows, threads).map(|_| ())
+        })?;
         // What is known of one evaluation goes for the other, by what a watch counts in them.
         let density = validator.density(&model, Answer::Model, threads, Arc::default())?;
         let [of_validation, _] = density.work(&Estimation::new(config.validation.particles, 1));

@@ -26,13 +26,15 @@ use crate::error::{Result, TableError};
 use crate::fitted::assess_by;
 use crate::prepare::Prepared;
 use crate::run::{
-    Checkpoints, EventFile, Metrics, ModelCard, RunDirectory, read_json, save_model,
-    write_atomically,
+    Checkpoints, EventFile, Metrics, ModelCard, RunDirectory, RunLock, read_sealed, save_model,
+    sealed, write_atomically,
 };
 
 /// A fit that is under way.
 pub struct Session {
     run: RunDirectory,
+    /// No other process writes there as long as this is held.
+    _lock: RunLock,
     config: FitConfig,
     data: Prepared,
     threads: usize,
@@ -61,38 +63,43 @@ struct Log {
 }
 
 impl Session {
-    /// Starts a run in a new directory.
+    /// Starts a run in a new directory, or in one whose run was killed before its first checkpoint. It may take a while, and can
+    /// be stopped.
     pub fn start(
         mut config: FitConfig,
         data: Prepared,
         out: &Path,
         threads: usize,
+        watch: &Watch,
     ) -> Result<Self> {
         config.validate()?;
         // Before there is a directory.
         config.check_memory(data.columns.len(), threads)?;
         config.clear_of(&data);
-        let run = RunDirectory::create(out)?;
-        write_atomically(&run.config(), config.to_toml().as_bytes())?;
-        let session = Self::new(run, config, data, threads)?;
-        let Self { checkpoints, trainer, log, data, .. } = &session;
-        save(checkpoints, &mut trainer.state()?, log.metrics.bytes(), 0.0, &data.hash)?;
-        Ok(session)
+        let (run, lock) = RunDirectory::create(out)?;
+        config.write(&run)?;
+        Self::new(run, lock, config, data, threads, watch)?.begun()
     }
 
-    /// Goes on with a run, as it was or with settings that make it no other run; the data must be the same. Gives warnings
-    /// about checkpoints that were damaged.
+    /// Goes on with a run, as it was or with settings that make it no other run; the data must be the same. A run without a
+    /// checkpoint begins. Gives warnings about checkpoints that were damaged.
     pub fn resume(
         config: FitConfig,
         data: Prepared,
         out: &Path,
         threads: usize,
+        watch: &Watch,
     ) -> Result<(Self, Vec<String>)> {
         config.validate()?;
         let run = RunDirectory::open(out)?;
+        let lock = run.lock()?;
         run.check_writable()?;
         config.check_resumed(&FitConfig::read(&run.config())?)?;
-        let mut session = Self::new(run, config, data, threads)?;
+        let mut session = Self::new(run, lock, config, data, threads, watch)?;
+        if !session.run.is_begun() {
+            session.config.write(&session.run)?;
+            return Ok((session.begun()?, Vec::new()));
+        }
         let (state, warnings) = session.checkpoints.load()?;
         let broken = |reason: &str| TableError::model(&session.run.checkpoints(), reason.into());
         let state = state.ok_or_else(|| broken("there is no whole checkpoint to go on from"))?;
@@ -109,7 +116,7 @@ impl Session {
                 state.progress.step
             )));
         }
-        write_atomically(&session.run.config(), session.config.to_toml().as_bytes())?;
+        session.config.write(&session.run)?;
         session.checkpoints.forget_after(state.progress.step)?;
         session.log.metrics = Metrics::open(&session.run.metrics(), note.metrics_bytes)?;
         session.seconds = note.seconds;
@@ -117,15 +124,25 @@ impl Session {
         Ok((session, warnings))
     }
 
+    /// The same with its first checkpoint on disk.
+    fn begun(mut self) -> Result<Self> {
+        self.log.metrics = Metrics::open(&self.run.metrics(), 0)?;
+        let Self { checkpoints, trainer, data, .. } = &self;
+        save(checkpoints, &mut trainer.state()?, 0, 0.0, &data.hash)?;
+        Ok(self)
+    }
+
     fn new(
         run: RunDirectory,
+        lock: RunLock,
         config: FitConfig,
         mut data: Prepared,
         threads: usize,
+        watch: &Watch,
     ) -> Result<Self> {
         config.check_memory(data.columns.len(), threads)?;
         let streams = Streams::new(config.seed);
-        let known = stack(&config, &data, threads, &Watch::default())?;
+        let known = stack(&config, &data, threads, watch)?;
         let mixture = known.as_ref().map(|known| known.mixture.clone());
         let model = initial_model(&config, data.columns.len(), mixture, &streams)?;
         let step = ArStep::new(&config.step, threads)?;
@@ -148,7 +165,18 @@ impl Session {
             every: config.log_every,
         };
         let checkpoints = Checkpoints::new(run.checkpoints());
-        Ok(Self { run, config, data, threads, known, trainer, log, checkpoints, seconds: 0.0 })
+        Ok(Self {
+            run,
+            _lock: lock,
+            config,
+            data,
+            threads,
+            known,
+            trainer,
+            log,
+            checkpoints,
+            seconds: 0.0,
+        })
     }
 
     /// Writes TensorBoard event files too, into `tensorboard/` of the run.
@@ -217,10 +245,9 @@ impl Session {
         else {
             return Ok(false);
         };
-        let json = serde_json::to_vec_pretty(&found).expect("a curve is plain data");
-        write_atomically(&self.run.cross_validation(), &json)?;
+        write_atomically(&self.run.cross_validation(), &sealed(&found, &[]))?;
         self.config.training.stop_after = Some(found.chosen_step);
-        write_atomically(&self.run.config(), self.config.to_toml().as_bytes())?;
+        self.config.write(&self.run)?;
         self.trainer.stop_after(found.chosen_step);
         Ok(true)
     }
@@ -301,7 +328,7 @@ impl Session {
         // Steps may have been chosen by hand.
         let chosen = self.run.cross_validation().is_file();
         let cross_validation: Option<CrossValidation> =
-            chosen.then(|| read_json(&self.run.cross_validation())).transpose()?;
+            chosen.then(|| read_sealed(&self.run.cross_validation())).transpose()?;
         let answer = match (&progress.best, &cross_validation) {
             (Some(best), _) => best.answer,
             (None, Some(found)) => found.answer,
@@ -326,7 +353,7 @@ impl Session {
             discrete: self.data.discrete.clone(),
             step: best_step,
         };
-        save_model(&self.run, model, &card)?;
+        let digest = save_model(&self.run, model, &card)?;
         let settings = &self.config.evaluation;
         let validator = Validator::new(&self.config, &self.data);
         let density = validator.density(model, answer, self.threads, Arc::clone(watch))?;
@@ -361,8 +388,7 @@ impl Session {
             truth: self.data.truth_of_test,
             seconds: started.elapsed().as_secs_f64(),
         };
-        let json = serde_json::to_vec_pretty(&report).expect("a report is plain data");
-        write_atomically(&self.run.results(), &json)?;
+        write_atomically(&self.run.results(), &sealed(&report, &[("model_sha256", &digest)]))?;
         Ok(report)
     }
 }

@@ -8,6 +8,7 @@ use zhat::ar::{ArEbm, ArStep, ArStepConfig};
 use zhat::criterion::Method;
 use zhat::rng::Streams;
 use zhat::train::{Batch, Trainer};
+use zhat::watch::Watch;
 
 use super::clock::Clock;
 use super::config::FitConfig;
@@ -82,12 +83,14 @@ impl StepTimer {
     }
 
     /// The means by any clock, over at least so many seconds each.
-    pub(super) fn means(&mut self, clock: Clock, least: f64) -> Result<StepSeconds> {
+    pub(super) fn means(&mut self, clock: Clock, least: f64, watch: &Watch) -> Result<StepSeconds> {
         let batch = &self.batch;
-        let [warm_up, full] = self
-            .trainers
-            .each_mut()
-            .map(|trainer| clock.measure(least, || trainer.train_step(batch).map(|_| ())));
+        let [warm_up, full] = self.trainers.each_mut().map(|trainer| {
+            clock.measure(least, || {
+                watch.check()?;
+                trainer.train_step(batch).map(|_| ())
+            })
+        });
         Ok(StepSeconds { warm_up: warm_up?, full: full? })
     }
 

@@ -12,10 +12,12 @@ mod strangest;
 mod verdict;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use burn::tensor::Device;
+use serde::Deserialize;
 use zhat::rng::Streams;
 use zhat::watch::Watch;
 
@@ -37,7 +39,9 @@ use crate::data::{Discrete, Flow, Missing, ReadOptions, Source, Table, read_batc
 use crate::density::{ArDensity, Density, Tail, with_cells};
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, log_z_of};
-use crate::run::{ModelCard, RunDirectory, load_model, read_json};
+use crate::run::{
+    Integrity, ModelCard, RunDirectory, Seal, WITH_DIGESTS, check_seal, load_model, sha256,
+};
 
 /// Rows that are read, worked on and written together.
 const BATCH: usize = 1 << 14;
@@ -46,7 +50,7 @@ const BATCH: usize = 1 << 14;
 const CONTEXTS: usize = 64;
 
 /// Models of an earlier format do not know their discrete columns, but their run knows the steps of the noise.
-fn discrete_before_4(config: &FitConfig) -> BTreeMap<String, Discrete> {
+fn discrete_before_5(config: &FitConfig) -> BTreeMap<String, Discrete> {
     let steps = config.data.dequantise.iter();
     steps.map(|(name, &step)| (name.clone(), Discrete { step, grid: None })).collect()
 }
@@ -57,24 +61,42 @@ pub struct Fitted {
     run: RunDirectory,
     card: ModelCard,
     density: Box<dyn Density>,
+    integrity: Integrity,
+    /// Whether model and card are as the fit wrote them.
+    is_whole: bool,
 }
 
 impl Fitted {
-    /// Opens the model of a run; 0 threads means as many as there are cores.
+    /// Opens the model of a run, which must be as its fit wrote it; 0 threads means as many as there are cores.
     pub fn open(run: &Path, threads: usize, watch: Arc<Watch>) -> Result<Self> {
+        Self::open_as(run, threads, watch, Integrity::Checked)
+    }
+
+    /// The same, also for a model that was changed on purpose.
+    pub fn open_as(
+        run: &Path,
+        threads: usize,
+        watch: Arc<Watch>,
+        integrity: Integrity,
+    ) -> Result<Self> {
         let run = RunDirectory::open(run)?;
         if !run.model_card().is_file() {
             return Err(TableError::Unfinished { path: run.root().to_owned(), file: "model" });
         }
-        let (model, card) = load_model(&run, &Device::flex())?;
+        let (model, card, is_whole) = load_model(&run, &Device::flex(), integrity)?;
         let (by, columns, standardiser) = (card.density_by()?, &card.columns, &card.standardiser);
         let density = ArDensity::new(&model, by, columns, standardiser, threads, watch)?;
         let discrete = match card.format {
-            ..4 => discrete_before_4(&FitConfig::read(&run.config())?),
+            ..5 if card.discrete.is_empty() => discrete_before_5(&FitConfig::read(&run.config())?),
             _ => card.discrete.clone(),
         };
         let density = with_cells(Box::new(density), &discrete);
-        Ok(Self { run, card, density })
+        Ok(Self { run, card, density, integrity, is_whole })
+    }
+
+    /// Whether the model is as its fit wrote it.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// What the model is.
@@ -99,20 +121,49 @@ impl Fitted {
 
     /// `log Z` and its standard error: those of the run's own evaluation, or new ones where it has none.
     pub fn log_z(&self) -> Result<(f64, f64)> {
-        // Results that are older than the model are another model's.
-        if let Ok(report) = read_json::<FitReport>(&self.run.results())
-            && report.best_step == self.card.step
+        if self.run.results().exists()
+            && let (report, true) = self.results()?
         {
             return self.there_is_z(&report.test.tail, report.test.log_z, report.test.se_log_z);
         }
         let config = self.config()?;
         let streams = Streams::new(config.seed).derive("test", 0);
-        let nothing = vec![f32::NAN; self.card.columns.len()];
-        let draws = self.density.draw(&nothing, CONTEXTS, &streams)?;
-        let draws = draws.sample(CONTEXTS, &mut streams.stream("contexts", 0, 0)).rows;
-        let tail = self.density.tail(&draws)?;
+        let tail = self.density.tail(&contexts(&*self.density, &streams)?)?;
         let estimate = log_z_of(&self.density.estimates(&config.evaluation, &streams)?);
         self.there_is_z(&tail, estimate.log_z, estimate.standard_error)
+    }
+
+    /// What the run ended with, and whether it is about this very model: results may be older than the model, or the model may
+    /// have been changed since.
+    pub(crate) fn results(&self) -> Result<(FitReport, bool)> {
+        #[derive(Deserialize)]
+        struct Bound {
+            #[serde(default)]
+            model_sha256: Option<String>,
+        }
+        let path = self.run.results();
+        let read = |path: &Path| fs::read(path).map_err(|source| TableError::io(path, source));
+        let bytes = read(&path)?;
+        if self.integrity == Integrity::Checked {
+            match check_seal(&bytes) {
+                Seal::Whole => (),
+                Seal::None if self.card.format < WITH_DIGESTS => (),
+                Seal::None => {
+                    return Err(TableError::modified(&path, "it has lost its digest (sha256)"));
+                }
+                Seal::Broken => {
+                    return Err(TableError::modified(&path, "it is not as its fit wrote it"));
+                }
+            }
+        }
+        let broken = |error: serde_json::Error| TableError::model(&path, error.to_string());
+        let report: FitReport = serde_json::from_slice(&bytes).map_err(broken)?;
+        let bound: Bound = serde_json::from_slice(&bytes).map_err(broken)?;
+        let is_own = match bound.model_sha256 {
+            Some(expected) => expected == sha256(&read(&self.run.model_card())?),
+            None => report.best_step == self.card.step,
+        };
+        Ok((report, is_own && self.is_whole))
     }
 
     fn there_is_z(&self, tail: &Tail, log_z: f64, error: f64) -> Result<(f64, f64)> {
@@ -179,9 +230,16 @@ impl Fitted {
                 }
             }
             drop(receive);
-            let read = reader.join().expect("readers do not panic");
+            let read = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             worked?;
             read
         })
     }
+}
+
+/// Draws of a density, as contexts for a look at its tails.
+pub(crate) fn contexts(density: &dyn Density, streams: &Streams) -> Result<Vec<f32>> {
+    let nothing = vec![f32::NAN; density.columns().len()];
+    let draws = density.draw(&nothing, CONTEXTS, streams)?;
+    Ok(draws.sample(CONTEXTS, &mut streams.stream("contexts", 0, 0)).rows)
 }

@@ -1,11 +1,13 @@
 //! The rows that a model is assessed on: those that its run kept for the test, or others.
 
+use std::collections::BTreeMap;
+
 use zhat::rng::Streams;
 
 use super::Fitted;
 use crate::data::{Builtin, Loaded, ReadOptions, Source};
 use crate::error::{Result, TableError};
-use crate::prepare::prepare;
+use crate::prepare::prepare_watched;
 
 /// Rows for an assessment, in the units of the data.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,10 +24,15 @@ impl Fitted {
     /// The test part of the run's own data, read again; the training part goes with it.
     pub fn own_rows(&self) -> Result<TestRows> {
         let config = self.config()?;
-        let data = prepare(&config)?;
+        let data = prepare_watched(&config, self.density.watch())?;
         if data.hash != self.card.data_hash {
             let expected = self.card.data_hash.clone();
             return Err(TableError::OtherData { expected, found: data.hash });
+        }
+        if data.test.is_empty() {
+            let reason =
+                "the run has kept no rows for the test (data.split.test is 0); name a file of rows";
+            return Err(TableError::config(reason.into()));
         }
         let (test, other) = (data.test_as_read(), Some(data.train_as_read()));
         Ok(TestRows { test, other, truth: data.truth_of_test })
@@ -36,7 +43,8 @@ impl Fitted {
         let options = ReadOptions { model_columns: self.card.columns.clone(), ..options.clone() };
         // Not the stream that a fit draws its data from.
         let mut rng = Streams::new(seed).stream("fresh-data", 0, 0);
-        let Loaded { table, truth, .. } = Source::parse(source)?.load(&options, &mut rng)?;
+        let (source, none, watch) = (Source::parse(source)?, BTreeMap::new(), self.density.watch());
+        let Loaded { table, truth, .. } = source.load_watched(&options, &none, &mut rng, watch)?;
         let features = table.dimension();
         let test = table.into_values();
         let truth = truth.map(|truth| mean_log_density(&*truth, &test, features));

@@ -62,6 +62,16 @@ impl Verdict {
             let advice = advice.map(String::from).to_vec();
             return Self { trusted: false, reasons: vec![reason], advice };
         }
+        if likelihood.rows == 0 {
+            let reason =
+                "there are no test rows (data.split.test is 0), and so no likelihood of them";
+            let advice = "keep some rows for the test, or evaluate the run on a file of rows";
+            return Self {
+                trusted: false,
+                reasons: vec![reason.into()],
+                advice: vec![advice.into()],
+            };
+        }
         if !likelihood.log_likelihood.is_finite() {
             reasons.push("the log-likelihood is not a finite number".into());
         }

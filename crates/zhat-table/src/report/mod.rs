@@ -20,7 +20,7 @@ use zhat_report::page::Page;
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, MetricsRecord};
 use crate::fitted::Fitted;
-use crate::run::{RunDirectory, read_json};
+use crate::run::RunDirectory;
 
 /// Writes the page of a finished run and gives its path.
 pub fn write(fitted: &Fitted) -> Result<PathBuf> {
@@ -34,6 +34,14 @@ pub fn write(fitted: &Fitted) -> Result<PathBuf> {
 /// # Panics
 /// If there is no run.
 pub fn write_to(runs: &[Fitted], path: &Path) -> Result<()> {
+    Ok(export::page::write(path, &page(runs)?)?)
+}
+
+/// The page about finished runs.
+///
+/// # Panics
+/// If there is no run.
+pub fn page(runs: &[Fitted]) -> Result<Page> {
     assert!(!runs.is_empty(), "at least one run");
     let names = names(runs);
     let runs: Vec<Finished> = runs
@@ -41,18 +49,17 @@ pub fn write_to(runs: &[Fitted], path: &Path) -> Result<()> {
         .zip(names)
         .map(|(run, name)| Finished::read(run, name))
         .collect::<Result<_>>()?;
-    let page = match runs.as_slice() {
-        [run] => single(run)?,
-        runs => comparison::page(runs)?,
-    };
-    Ok(export::page::write(path, &page)?)
+    match runs.as_slice() {
+        [run] => single(run),
+        runs => comparison::page(runs),
+    }
 }
 
 /// A page with pictures, or with a notice in their place: one that cannot be drawn costs nothing but itself.
 fn drawn(page: Page, what: &str, draw: impl FnOnce(Page) -> Result<Page>) -> Result<Page> {
     let without = page.clone();
     match catch_unwind(AssertUnwindSafe(|| draw(page))) {
-        Ok(Err(error @ TableError::Zhat(zhat::Error::Stopped))) => Err(error),
+        Ok(Err(error)) if error.is_stop() => Err(error),
         Ok(Err(error)) => Ok(without.notice(&format!("{what} could not be drawn: {error}"))),
         Ok(done) => done,
         Err(_) => Ok(without.notice(&format!(
@@ -80,7 +87,7 @@ impl<'a> Finished<'a> {
         Ok(Self {
             fitted,
             name,
-            result: read_json(&run.results())?,
+            result: fitted.results()?.0,
             config: fitted.config()?,
             metrics: read_metrics(run)?,
         })

@@ -20,6 +20,9 @@ pub(super) fn lead(result: &FitReport) -> String {
             test.proposal_log_likelihood
         );
     }
+    if test.rows == 0 {
+        return "There is no test part, and so no likelihood of it.".into();
+    }
     let proposal = match result.density {
         Answer::Model => format!("the proposal alone has {:.4}", test.proposal_log_likelihood),
         Answer::Proposal => "the density is the proposal".into(),
@@ -35,7 +38,11 @@ pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
     let result = &run.result;
     let page = verdict(page, &result.verdict);
     let page = result.notes.iter().fold(page, |page, note| page.text(note));
-    let page = heading(page, "Likelihood").table("On the test part", &likelihood_table(result));
+    let page = heading(page, "Likelihood");
+    let page = match result.test.rows {
+        0 => page.text("There is no test part, and so no likelihood of it."),
+        _ => page.table("On the test part", &likelihood_table(result)),
+    };
     let kept_back = match &result.cross_validation {
         Some(_) => "the rows that cross-validation left out",
         None => "the validation part",
@@ -88,6 +95,9 @@ fn data_and_model(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
             })?
         }
     };
+    if shown.rows() == 0 {
+        return Ok(page);
+    }
     let strangest = strangest(run.fitted.density(), &shown.test, conditionals::STRANGE_ROWS)?;
     let page = drawn(heading(page, "Calibration"), "The calibration", |page| {
         conditionals::calibration(page, &shown, &strangest)

@@ -5,7 +5,7 @@ use zhat::rng::Streams;
 use super::Finished;
 use crate::density::Draws;
 use crate::error::Result;
-use crate::prepare::{Prepared, prepare};
+use crate::prepare::{Prepared, prepare_watched};
 
 /// Draws of the model.
 pub(super) const DRAWS: usize = 20_000;
@@ -25,8 +25,9 @@ impl<'a> Shown<'a> {
     /// Reads the data again and draws from the model; in words why the data cannot be read, if so.
     pub fn new(run: &'a Finished) -> Result<std::result::Result<Self, String>> {
         let density = run.fitted.density();
-        let data = match prepare(&run.config) {
+        let data = match prepare_watched(&run.config, density.watch()) {
             Ok(data) => data,
+            Err(error) if error.is_stop() => return Err(error),
             Err(error) => return Ok(Err(format!("The data could not be read again: {error}"))),
         };
         let streams = Streams::new(run.config.seed).derive("report", 0);

@@ -1,4 +1,4 @@
-//! The fitted model on disk: `model.safetensors` for the parameters, `model.json` for what they mean.
+//! The fitted model on disk: `model.safetensors` for the parameters, `model.json` for what they mean and for the digests of both.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +13,26 @@ use zhat::gaussian_mixture::GaussianMixture;
 use zhat::rng::Streams;
 use zhat::train::Answer;
 
-use super::directory::{RunDirectory, read_json, write_atomically};
+use super::directory::{RunDirectory, write_atomically};
+use super::seal::{Seal, check, sealed, sha256};
 use crate::data::{Discrete, Standardiser};
 use crate::error::{Result, TableError};
 
 /// Version of the format; a model of a later one is refused.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
+
+/// The first format with digests; a model of an earlier one has none to be checked.
+pub(crate) const WITH_DIGESTS: u32 = 5;
+
+/// Whether a model has to be as its fit wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Integrity {
+    /// Any change is an error.
+    #[default]
+    Checked,
+    /// It is taken as it is, for whoever has changed it on purpose. Its parts must still go together.
+    AllowModified,
+}
 
 /// What a model is and how it came about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +65,43 @@ pub struct ModelCard {
 }
 
 impl ModelCard {
+    /// Whether its parts go together; if not, why.
+    pub(crate) fn check_shapes(&self) -> std::result::Result<(), String> {
+        let (features, standardiser) = (self.model.features, &self.standardiser);
+        let lengths = [
+            ("columns", self.columns.len()),
+            ("standardiser.mean", standardiser.mean.len()),
+            ("standardiser.std_dev", standardiser.std_dev.len()),
+        ];
+        let maps = ("standardiser.maps", standardiser.maps.len());
+        let maps = (!standardiser.maps.is_empty()).then_some(maps);
+        if let Some((name, length)) =
+            lengths.into_iter().chain(maps).find(|(_, length)| *length != features)
+        {
+            return Err(format!("{name} has {length} entries, but model.features is {features}"));
+        }
+        for (name, mean, std_dev) in standardiser
+            .mean
+            .iter()
+            .zip(&standardiser.std_dev)
+            .zip(&self.columns)
+            .map(|((mean, std_dev), name)| (name, *mean, *std_dev))
+        {
+            if !(mean.is_finite() && std_dev.is_finite() && std_dev > 0.0) {
+                return Err(format!(
+                    "column {name} has mean {mean} and standard deviation {std_dev}, which are not those of numbers"
+                ));
+            }
+        }
+        for (name, discrete) in &self.discrete {
+            if !self.columns.contains(name) {
+                return Err(format!("discrete has {name}, which is none of the columns"));
+            }
+            discrete.check().map_err(|reason| format!("discrete column {name}: {reason}"))?;
+        }
+        Ok(())
+    }
+
     /// The criterion that trains the density: where that is the proposal, the one that trains it alone.
     pub fn density_by(&self) -> Result<Method> {
         match self.density {
@@ -60,8 +111,8 @@ impl ModelCard {
     }
 }
 
-/// Writes a model and its card.
-pub fn save_model(run: &RunDirectory, model: &ArEbm, card: &ModelCard) -> Result<()> {
+/// Writes a model and its card; gives the digest of the card, which covers both.
+pub fn save_model(run: &RunDirectory, model: &ArEbm, card: &ModelCard) -> Result<String> {
     let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = Vec::new();
     let collect = |name, data: TensorData| {
         let bytes = data.iter::<f32>().flat_map(f32::to_le_bytes).collect();
@@ -76,14 +127,24 @@ pub fn save_model(run: &RunDirectory, model: &ArEbm, card: &ModelCard) -> Result
     let bytes = safetensors::serialize(views, None)
         .map_err(|error| TableError::model(&run.model(), error.to_string()))?;
     write_atomically(&run.model(), &bytes)?;
-    let card = serde_json::to_vec_pretty(card).expect("a card is plain data");
-    write_atomically(&run.model_card(), &card)
+    let card = sealed(card, &[(WEIGHTS, &sha256(&bytes))]);
+    write_atomically(&run.model_card(), &card)?;
+    Ok(sha256(&card))
 }
 
-/// Reads a model and its card.
-pub fn load_model(run: &RunDirectory, device: &Device) -> Result<(ArEbm, ModelCard)> {
+/// The key of the digest of `model.safetensors`.
+const WEIGHTS: &str = "weights_sha256";
+
+/// Reads a model and its card, and says whether they are as their fit wrote them; if they have to be and are not, it is an error.
+pub fn load_model(
+    run: &RunDirectory,
+    device: &Device,
+    integrity: Integrity,
+) -> Result<(ArEbm, ModelCard, bool)> {
     let card_path = run.model_card();
-    let version: Version = read_json(&card_path)?;
+    let card_bytes = fs::read(&card_path).map_err(|source| TableError::io(&card_path, source))?;
+    let broken = |error: serde_json::Error| TableError::model(&card_path, error.to_string());
+    let version: Version = serde_json::from_slice(&card_bytes).map_err(broken)?;
     if version.format > FORMAT {
         let reason = format!(
             "it is of format {} and this zhat reads up to {FORMAT}; use zhat {} or later",
@@ -91,9 +152,26 @@ pub fn load_model(run: &RunDirectory, device: &Device) -> Result<(ArEbm, ModelCa
         );
         return Err(TableError::model(&card_path, reason));
     }
-    let card: ModelCard = read_json(&card_path)?;
     let path = run.model();
     let bytes = fs::read(&path).map_err(|source| TableError::io(&path, source))?;
+    let changed = match (check(&card_bytes), &version.weights_sha256) {
+        (Seal::Broken, _) => Some((&card_path, "it is not as its fit wrote it")),
+        (Seal::None, _) if version.format >= WITH_DIGESTS => {
+            Some((&card_path, "it has lost its digest (sha256)"))
+        }
+        (_, Some(expected)) if *expected != sha256(&bytes) => {
+            Some((&path, "it is not the file that model.json was written with"))
+        }
+        _ => None,
+    };
+    if let Some((path, reason)) = changed
+        && integrity == Integrity::Checked
+    {
+        return Err(TableError::modified(path, reason));
+    }
+    let card: ModelCard = serde_json::from_slice(&card_bytes).map_err(broken)?;
+    card.check_shapes().map_err(|reason| TableError::model(&card_path, reason))?;
+    check_size(&card, bytes.len()).map_err(|reason| TableError::model(&path, reason))?;
     let file = SafeTensors::deserialize(&bytes)
         .map_err(|error| TableError::model(&path, error.to_string()))?;
     // The start values are all overwritten below.
@@ -114,7 +192,7 @@ pub fn load_model(run: &RunDirectory, device: &Device) -> Result<(ArEbm, ModelCa
     }
     model.known.clone_from(&card.gaussian_mixture);
     match wrong {
-        None => Ok((model, card)),
+        None => Ok((model, card, changed.is_none())),
         Some(reason) => Err(TableError::model(&path, reason)),
     }
 }
@@ -123,6 +201,21 @@ pub fn load_model(run: &RunDirectory, device: &Device) -> Result<(ArEbm, ModelCa
 struct Version {
     format: u32,
     version: String,
+    #[serde(default)]
+    weights_sha256: Option<String>,
+}
+
+/// Before a model is made in memory: the file has room for the largest of its layers.
+fn check_size(card: &ModelCard, bytes: usize) -> std::result::Result<(), String> {
+    let least = [&card.model.energy, &card.model.proposal].map(|network| {
+        let squares = 2u128 * network.blocks as u128 * (network.width as u128).pow(2);
+        squares + network.width as u128
+    });
+    let least = 4 * (least[0] + least[1]);
+    match least > bytes as u128 {
+        true => Err(format!("it has {bytes} bytes, but networks of that size need {least}")),
+        false => Ok(()),
+    }
 }
 
 /// A tensor of a file, which must be there in this shape.

@@ -97,7 +97,8 @@ impl Place {
                 config.with_setting(setting).expect("a setting")
             });
         let (out, data) = (self.directory.join("run"), prepare(&config).expect("data"));
-        let mut session = Session::start(config, data, &out, 1).expect("a run");
+        let mut session =
+            Session::start(config, data, &out, 1, &Default::default()).expect("a run");
         session.run(None, &Default::default(), &mut |_| ()).expect("a fit").expect("not stopped");
         let file = |name| (name, fs::read(out.join(name)).expect("a file of the run"));
         Run { files: FILES.map(file).to_vec(), scores: self.scores().expect("a whole run") }

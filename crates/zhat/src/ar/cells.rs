@@ -28,7 +28,7 @@ pub struct CellScores {
 
 impl Evaluator {
     /// What the model says of every cell of rows given those before it; nothing where its factors are not normalised, as then it
-    /// says nothing of a cell without those after it.
+    /// says nothing of a cell without those after it. Zeros for those that a watch that is stopped has left no time for.
     ///
     /// # Shapes
     /// - `x`: `[n, features]`, row-major
@@ -52,6 +52,9 @@ impl Evaluator {
     fn cells_of_tile(&self, memory: &mut Memory, x: &[f32]) -> CellScores {
         let features = self.features();
         let mut cells = CellScores { log_p: vec![0.0; x.len()], below: vec![0.0; x.len()] };
+        if self.watch.is_stopped() {
+            return cells;
+        }
         memory.forward.begin(x, features, 1, true, Defence::default());
         for stage in 0..features {
             self.advance(memory, stage, &mut []);

@@ -106,7 +106,7 @@ impl Evaluator {
         self.engine.config.features
     }
 
-    /// `log q(x)` and `log p~(x)` of every row, without dropout.
+    /// `log q(x)` and `log p~(x)` of every row, without dropout; zeros for those that a watch that is stopped has left no time for.
     ///
     /// # Shapes
     /// - `x`: `[n, features]`, row-major
@@ -151,6 +151,9 @@ impl Evaluator {
                         let rows = x.len() / features;
                         let mut scores =
                             RowScores { log_q: vec![0.0; rows], log_p_tilde: vec![0.0; rows] };
+                        if self.watch.is_stopped() {
+                            return scores;
+                        }
                         memory.forward.begin(x, features, 1, true, defence);
                         for stage in 0..features {
                             self.advance_by(memory, stage, &mut [], rule);

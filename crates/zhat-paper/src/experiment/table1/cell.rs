@@ -11,6 +11,7 @@ use zhat_table::data::benchmark::Benchmark;
 use zhat_table::density::Estimation;
 use zhat_table::fit::{self, FitConfig, Likelihood, Session, StepSeconds, evaluate};
 use zhat_table::fitted::Fitted;
+use zhat_table::run::RunLock;
 use zhat_table::{Result, TableError};
 
 use super::approach::Approach;
@@ -150,22 +151,26 @@ impl Bench<'_> {
         observer: &mut Observer,
     ) -> Result<Option<Trained>> {
         let directory = self.cell_directory(criterion);
-        let mut session = match has_checkpoint(&directory) {
-            true => {
+        let begin = || -> Result<Session> {
+            if has_checkpoint(&directory) {
                 let config = FitConfig::read_run(&directory)?;
                 let data = self.data_for(&config)?;
-                Session::resume(config, data, &directory, self.threads)?.0
+                let (threads, watch) = (self.threads, self.watch);
+                return Ok(Session::resume(config, data, &directory, threads, watch)?.0);
             }
-            false => {
-                // Killed before its first checkpoint: there is nothing to go on with.
-                if directory.exists() {
-                    fs::remove_dir_all(&directory)
-                        .map_err(|source| TableError::Io { path: directory.clone(), source })?;
-                }
-                let config = self.config(criterion, plan);
-                let data = self.data_for(&config)?;
-                Session::start(config, data, &directory, self.threads)?
+            // Killed before its first checkpoint: there is nothing to go on with.
+            if directory.exists() {
+                RunLock::check(&directory)?;
+                fs::remove_dir_all(&directory)
+                    .map_err(|source| TableError::Io { path: directory.clone(), source })?;
             }
+            let config = self.config(criterion, plan);
+            let data = self.data_for(&config)?;
+            Session::start(config, data, &directory, self.threads, self.watch)
+        };
+        let mut session = match begin() {
+            Err(error) if error.is_stop() => return Ok(None),
+            session => session?,
         };
         let (from, steps) = (session.steps_taken(), session.config().training.num_steps);
         observer(&Event::Training { set: self.set, criterion, from, steps });

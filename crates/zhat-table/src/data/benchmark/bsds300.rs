@@ -1,12 +1,12 @@
 //! BSDS300: grey patches of 8 by 8 pixels of natural images, each without its mean and its last pixel.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hdf5_pure::{Dataset, File};
 
 use super::{Benchmark, Parts, Steps, source_file, wrong};
 use crate::data::error::{Error, Result};
-use crate::data::read::check_path;
+use crate::data::read::{check_path, copy, is_read_once};
 use crate::data::split::Split;
 use crate::data::table::Table;
 
@@ -16,10 +16,12 @@ const ROWS_AT_ONCE: u64 = 8192;
 pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
     let path = source_file(source, &["BSDS300.hdf5", "BSDS300.h5"], Benchmark::Bsds300)?;
     check_path(&path)?;
+    let copied = is_read_once(&path).then(|| Copied::of(&path)).transpose()?;
     let broken = |error: hdf5_pure::Error| {
         wrong(&path, format!("it is no HDF5 file, or not whole ({error})"), Benchmark::Bsds300)
     };
-    let file = File::open_streaming(&path).map_err(broken)?;
+    let opened = copied.as_ref().map_or(&path, |copied| &copied.0);
+    let file = File::open_streaming(opened).map_err(broken)?;
     let [train, validation, test] = ["train", "validation", "test"].map(|name| {
         let dataset = file.dataset(name).map_err(|error| {
             let detail = format!("there is no dataset {name} in it ({error})");
@@ -60,4 +62,22 @@ pub(super) fn prepare(source: &Path, steps: &Steps) -> Result<Parts> {
     }
     let done = vec!["read the archive's patches, which are split and cleaned".into()];
     Ok(Parts { split, steps: done })
+}
+
+/// What came through a pipe, in a file that is there as long as it is needed: HDF5 is read back and forth.
+struct Copied(PathBuf);
+
+impl Copied {
+    fn of(path: &Path) -> Result<Self> {
+        let name = format!("zhat.{}.hdf5", std::process::id());
+        let copied = Self(std::env::temp_dir().join(name));
+        copy(path, &copied.0).map_err(|source| Error::Unreadable { file: path.into(), source })?;
+        Ok(copied)
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }

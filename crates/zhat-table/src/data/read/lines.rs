@@ -131,8 +131,8 @@ impl Lines {
         self.opened.bytes_read()
     }
 
-    /// Bytes of the file.
+    /// Bytes of the file; 0 where nobody knows, because they come through a pipe.
     pub(crate) fn length(&self) -> u64 {
-        self.opened.length
+        self.opened.length.unwrap_or(0)
     }
 }

@@ -8,10 +8,13 @@ mod open;
 mod parquet;
 mod sniff;
 mod spaces;
+mod spool;
 mod text;
 
 use std::io;
 use std::path::Path;
+
+use zhat::watch::Watch;
 
 use super::checks::Warning;
 use super::error::{Error, Result};
@@ -22,6 +25,7 @@ use super::table::Table;
 use open::Opened;
 
 pub(super) use lines::Lines;
+pub(crate) use spool::{STANDARD_INPUT, copy, is_read_once, temporary_file};
 
 /// A table as it was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,10 +42,18 @@ pub struct Reading {
 
 /// Reads a table from a CSV, NPY or Parquet file, compressed or not, holding only the table in memory.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
-    let mut gathered = gather(path, options, Target::Table)?;
+    read_watched(path, options, &Watch::default())
+}
+
+/// The same, unless it is told to stop.
+pub(super) fn read_watched(path: &Path, options: &ReadOptions, watch: &Watch) -> Result<Reading> {
+    let mut gathered = gather(path, options, Target::Table(watch))?;
     let notes = std::mem::take(&mut gathered.notes);
     let (table, dropped_rows, ranges) = gathered.finish();
-    check_rows(path, table.rows(), dropped_rows)?;
+    if watch.is_stopped() {
+        return Err(Error::Stopped);
+    }
+    check_rows(&spool::named(path), table.rows(), dropped_rows)?;
     Ok(Reading { table, dropped_rows, ranges, notes })
 }
 
@@ -55,7 +67,7 @@ pub fn read_batches(
 ) -> Result<usize> {
     let target = Target::Batches(rows.max(1), &mut take);
     let (read, dropped) = gather(path, options, target)?.finish_batches();
-    check_rows(path, read, dropped)?;
+    check_rows(&spool::named(path), read, dropped)?;
     Ok(read)
 }
 
@@ -96,6 +108,9 @@ fn check_options(options: &ReadOptions) -> Result<()> {
 
 /// A missing file is told apart from an unreadable one, with the nearest name in the same directory.
 pub(super) fn check_path(path: &Path) -> Result<()> {
+    if path == Path::new(STANDARD_INPUT) {
+        return Ok(());
+    }
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(Error::Directory { file: path.into() }),
         Ok(_) => Ok(()),

@@ -1,6 +1,5 @@
 //! NumPy arrays: one or two dimensions, floats or integers, in row or in column order.
 
-use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
 use crate::data::columns::{choose, numbered};
@@ -33,8 +32,10 @@ pub(super) fn read<'a>(
     let end = (row.checked_mul(header.rows))
         .and_then(|size| header.offset.checked_add(size as u64))
         .ok_or_else(|| unsupported("the NPY header promises more than memory can hold".into()))?;
-    if opened.compression == Compression::None && opened.length < end {
-        let rows = (opened.length - header.offset) as usize / row;
+    if let Some(length) = opened.length.filter(|_| opened.compression == Compression::None)
+        && length < end
+    {
+        let rows = (length - header.offset) as usize / row;
         return Err(short(&opened, rows, header.rows));
     }
     let names: Vec<String> = (0..header.columns).map(numbered).collect();
@@ -42,11 +43,7 @@ pub(super) fn read<'a>(
     let array = Array { opened: &opened, header };
     match (array.header.column_order, opened.compression) {
         (false, _) => array.rows_in_order(&mut gather)?,
-        (true, Compression::None) => {
-            let file = File::open(&opened.path)
-                .map_err(|source| Error::Unreadable { file: opened.path.clone(), source })?;
-            array.columns(file, &mut gather)?;
-        }
+        (true, Compression::None) => array.columns(opened.seekable()?, &mut gather)?,
         (true, _) => {
             // Nothing can be sought in a compressed file, so its numbers are held.
             let mut bytes = Vec::new();
@@ -71,7 +68,7 @@ impl Array<'_> {
     /// Row order: a stream of rows.
     fn rows_in_order(&self, gather: &mut Gather<'_>) -> Result<()> {
         let NpyHeader { number, rows, columns, offset, .. } = self.header;
-        if self.opened.compression == Compression::None {
+        if self.opened.compression == Compression::None && self.opened.length.is_some() {
             gather.expect_rows(rows);
         }
         let mut stream = self.opened.stream()?;
@@ -102,7 +99,9 @@ impl Array<'_> {
     /// Column order: a piece of every column at a time, so that nothing is held twice.
     fn columns(&self, mut file: impl Read + Seek, gather: &mut Gather<'_>) -> Result<()> {
         let NpyHeader { number, rows, offset, .. } = self.header;
-        gather.expect_rows(rows);
+        if self.opened.length.is_some() {
+            gather.expect_rows(rows);
+        }
         let indices: Vec<usize> = gather.columns.iter().map(|column| column.index).collect();
         let piece = (CHUNK / number.bytes).min(rows.max(1));
         let mut buffers = vec![vec![0; piece * number.bytes]; indices.len()];

@@ -10,6 +10,8 @@ use std::rc::Rc;
 use crate::data::error::{Error, Result};
 use crate::data::options::Format;
 
+use super::spool::{Bytes, Reader, named};
+
 /// How many decompressed bytes are looked at before reading: enough for the first lines of a wide table.
 pub(super) const HEAD: u64 = 1 << 20;
 
@@ -37,21 +39,23 @@ const COMPRESSIONS: [(Compression, &str, &str, &[u8]); 4] = [
 pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) compression: Compression,
-    /// Bytes on disk.
-    pub(super) length: u64,
+    /// Bytes on disk; none where they come through a pipe, and nobody knows yet.
+    pub(super) length: Option<u64>,
     /// The first bytes after decompression.
     pub(super) head: Vec<u8>,
     /// How many bytes on disk have been read by the last stream.
     read: Rc<Cell<u64>>,
+    bytes: Bytes,
 }
 
 impl Opened {
     pub(super) fn new(path: &Path) -> Result<Self> {
-        let unreadable = |source| Error::Unreadable { file: path.into(), source };
-        let file = File::open(path).map_err(unreadable)?;
-        let length = file.metadata().map_err(unreadable)?.len();
+        let unreadable = |source| Error::Unreadable { file: named(path), source };
+        let bytes = Bytes::open(path).map_err(unreadable)?;
+        let length = bytes.length().map_err(unreadable)?;
+        let path = &*named(path);
         let mut magic = Vec::new();
-        file.take(8).read_to_end(&mut magic).map_err(unreadable)?;
+        bytes.reader().take(8).read_to_end(&mut magic).map_err(unreadable)?;
         if magic.is_empty() {
             return Err(Error::Empty { file: path.into() });
         }
@@ -64,8 +68,14 @@ impl Opened {
             let found = first_bytes(&magic);
             return Err(Error::WrongMagic { file: path.into(), expected, found });
         }
-        let mut opened =
-            Self { path: path.into(), compression, length, head: Vec::new(), read: Rc::default() };
+        let mut opened = Self {
+            path: path.into(),
+            compression,
+            length,
+            head: Vec::new(),
+            read: Rc::default(),
+            bytes,
+        };
         let mut head = Vec::new();
         opened
             .stream()?
@@ -83,7 +93,7 @@ impl Opened {
     pub(super) fn stream(&self) -> Result<Box<dyn Read>> {
         let unreadable = |source| Error::Unreadable { file: self.path.clone(), source };
         self.read.set(0);
-        let inner = File::open(&self.path).map_err(unreadable)?;
+        let inner = self.bytes.reader();
         let file = BufReader::with_capacity(1 << 16, Counted { inner, read: self.read.clone() });
         Ok(match self.compression {
             Compression::None => Box::new(file),
@@ -98,9 +108,16 @@ impl Opened {
         })
     }
 
+    /// The file itself, or a temporary one with all of its bytes, for whoever goes back and forth in it.
+    pub(super) fn seekable(&self) -> Result<File> {
+        let unreadable = |source| Error::Unreadable { file: self.path.clone(), source };
+        self.bytes.whole().map_err(unreadable)
+    }
+
     /// Rows in the whole file, guessed from how much of it the rows so far have taken, and 2% more.
     pub(super) fn guess_rows(&self, rows_so_far: usize) -> usize {
-        let share = self.read.get() as f64 / self.length.max(1) as f64;
+        let Some(length) = self.length else { return 0 };
+        let share = self.read.get() as f64 / length.max(1) as f64;
         (rows_so_far as f64 / share.max(1e-6) * 1.02) as usize
     }
 
@@ -143,7 +160,7 @@ fn first_bytes(bytes: &[u8]) -> String {
 
 /// A file that counts how much of it has been read.
 struct Counted {
-    inner: File,
+    inner: Reader,
     read: Rc<Cell<u64>>,
 }
 

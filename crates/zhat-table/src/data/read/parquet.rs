@@ -46,9 +46,8 @@ fn read_sound<'a>(
     if !opened.head.starts_with(b"PAR1") {
         return Err(opened.wrong_magic("a Parquet file"));
     }
-    let file = File::open(&opened.path)
-        .map_err(|source| Error::Unreadable { file: opened.path.clone(), source })?;
-    let reader = SerializedFileReader::new(file).map_err(|error| opened.damaged(0, error))?;
+    let reader =
+        SerializedFileReader::new(opened.seekable()?).map_err(|error| opened.damaged(0, error))?;
     let metadata = reader.metadata().file_metadata();
     let columns = metadata.schema_descr().columns();
     let names: Vec<String> = columns.iter().map(|column| column.path().string()).collect();

@@ -20,7 +20,7 @@ impl<W: Write> Rows<W> {
         precision: Precision,
     ) -> io::Result<Self> {
         let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(file);
-        writer.write_record(columns)?;
+        writer.write_record(columns).map_err(plain)?;
         Ok(Self { writer, columns: columns.len(), precision, text: String::new() })
     }
 }
@@ -35,22 +35,30 @@ impl<W: Write> RowFormat for Rows<W> {
         let (texts, numbers) = (labels.len() / rows.max(1), values.len() / rows.max(1));
         for row in 0..rows {
             for label in &labels[row * texts..][..texts] {
-                self.writer.write_field(label)?;
+                self.writer.write_field(label).map_err(plain)?;
             }
             for &value in &values[row * numbers..][..numbers] {
                 self.text.clear();
                 if !value.is_nan() {
                     print(&mut self.text, value, self.precision).map_err(io::Error::other)?;
                 }
-                self.writer.write_field(&self.text)?;
+                self.writer.write_field(&self.text).map_err(plain)?;
             }
-            self.writer.write_record(None::<&[u8]>)?;
+            self.writer.write_record(None::<&[u8]>).map_err(plain)?;
         }
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<()> {
         self.writer.flush()
+    }
+}
+
+/// The error of the output itself, which the CSV writer's own conversion hides: a pipe that nobody reads is told by it.
+fn plain(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }
 
