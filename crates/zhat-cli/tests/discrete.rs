@@ -119,3 +119,42 @@ fn draws_and_imputed_cells_are_values() {
         assert!(eyes[2] == 2.0 && (column(&text, 1)[2] - 2.3).abs() < 1.6, "{text}");
     }
 }
+
+#[test]
+fn cells_that_were_edited_are_noticed_and_have_to_be_cells_of_columns() {
+    let run = run();
+    // Another run, as others are read by other tests at the same time.
+    let edited = root().join("edited");
+    fs::create_dir_all(&edited).expect("a directory");
+    for file in ["config.toml", "model.safetensors", "model.json", "results.json"] {
+        fs::copy(root().join(run).join(file), edited.join(file)).expect("copied");
+    }
+    let card = fs::read(edited.join("model.json")).expect("a card");
+    let card: serde_json::Value = serde_json::from_slice(&card).expect("JSON");
+    let expected = done(&zhat(&["score", "edited", "die.csv"]));
+    let score_with = |discrete: serde_json::Value, more: &[&str]| {
+        let mut card = card.clone();
+        card["discrete"] = discrete;
+        let text = serde_json::to_vec_pretty(&card).expect("JSON");
+        fs::write(edited.join("model.json"), text).expect("written");
+        zhat(&[&["score", "edited", "die.csv"], more].concat())
+    };
+    let on_purpose = &["--allow-modified"];
+    let wider = serde_json::json!({ "eyes": { "step": 2.0 } });
+    let refused = score_with(wider.clone(), &[]);
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && text.contains("model.json"), "{text}");
+    assert_ne!(done(&score_with(wider, on_purpose)), expected);
+    for (wrong, part) in [
+        (serde_json::json!({ "ears": { "step": 1.0 } }), "ears"),
+        (serde_json::json!({ "eyes": { "step": 0.0 } }), "step"),
+        (
+            serde_json::json!({ "eyes": { "step": 1.0, "grid": { "origin": 0, "lowest": 6, "highest": 1 } } }),
+            "eyes",
+        ),
+    ] {
+        let refused = score_with(wrong, on_purpose);
+        let text = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && text.contains(part), "{text}");
+    }
+}

@@ -237,3 +237,21 @@ fn a_full_device_is_an_error_and_no_panic() {
         assert_eq!(command.status().expect("it runs").code(), Some(2), "{arguments:?}");
     }
 }
+
+#[test]
+fn identifiers_and_ranks_go_along_through_pipes() {
+    let text = "x1,x2,id\n0,1,first\n0.5,-1,\"second, with a comma\"\n-1,2,third\n";
+    fs::write(root().join("named.csv"), text).expect("written");
+    let arguments = |from, to| ["score", run(), from, "--carry", "id", "--rank", "--out", to];
+    let written = command(&arguments("named.csv", "named-scores.csv")).output().expect("it runs");
+    done(written);
+    let expected = fs::read_to_string(root().join("named-scores.csv")).expect("scores");
+    assert!(expected.starts_with("id,log_density,rank\nfirst,"), "{expected}");
+    for to in ["-", "/dev/stdout"] {
+        assert_eq!(done(piped(&arguments("-", to), text.as_bytes())), expected, "{to}");
+    }
+    let out = fifo("named-pipe");
+    let reader = std::thread::spawn(move || fs::read_to_string(out));
+    done(piped(&arguments("-", "named-pipe"), text.as_bytes()));
+    assert_eq!(reader.join().expect("it ends").expect("all was written"), expected);
+}
