@@ -73,6 +73,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("training.hold", "whole number", "First steps, in which it does not change yet"),
     setting("training.optimiser", "sgd, adam, { momentum = SHARE }", "Which optimiser"),
     setting("training.max-gradient-norm", "number", "The gradient is scaled down to at most this norm"),
+    setting("training.averaging", "number", "The model is the mean of the parameters over about this share of the steps so far; 0 for the last"),
     setting("training.validation-every", "whole number", "Steps from one validation to the next"),
     setting("training.patience", "whole number", "Stop after so many validations without a better one; 0 for never"),
     setting("training.checkpoint-every", "whole number", "Steps from one checkpoint to the next"),

@@ -27,6 +27,9 @@ pub struct TrainingConfig {
     /// The gradient of the model is scaled down to at most this norm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_gradient_norm: Option<f64>,
+    /// The model is the mean of the parameters over about this share of the steps so far; 0 for those of the last step.
+    #[serde(default)]
+    pub averaging: f64,
     /// Steps from one validation to the next.
     pub validation_every: u64,
     /// Stop after so many validations without a better one; 0 for never.
@@ -49,6 +52,7 @@ impl TrainingConfig {
             hold: 0,
             optimiser: OptimiserConfig::Sgd,
             max_gradient_norm: None,
+            averaging: 0.0,
             validation_every: 1000,
             patience: 0,
             checkpoint_every: 1000,
@@ -74,6 +78,11 @@ impl TrainingConfig {
     /// With clipping of the gradient's norm.
     pub fn with_max_gradient_norm(self, norm: f64) -> Self {
         Self { max_gradient_norm: Some(norm), ..self }
+    }
+
+    /// With the mean of the parameters over about this share of the steps so far in the place of the last.
+    pub fn with_averaging(self, share: f64) -> Self {
+        Self { averaging: share, ..self }
     }
 
     /// With another time from one validation, and from one checkpoint, to the next.
@@ -108,6 +117,9 @@ impl TrainingConfig {
             return Err(Error::setting("hold", self.hold, expected));
         }
         positive("learning-rate", self.learning_rate)?;
+        if !(0.0..1.0).contains(&self.averaging) {
+            return Err(Error::setting("averaging", self.averaging, "at least 0 and below 1"));
+        }
         self.max_gradient_norm.map(|norm| positive("max-gradient-norm", norm)).transpose()?;
         Ok(())
     }

@@ -3,6 +3,7 @@
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
 
+use super::average::average;
 use super::config::TrainingConfig;
 use super::data::{DataSource, Order};
 use super::guard::Guard;
@@ -20,6 +21,8 @@ use crate::watch::Watch;
 /// put away as a [`TrainerState`] at any step: a trainer made in the same way goes on from it to the same bits.
 pub struct Trainer<M, S> {
     model: M,
+    /// The mean of its last parameters, where that is asked for.
+    mean: Option<M>,
     step: S,
     config: TrainingConfig,
     streams: Streams,
@@ -81,6 +84,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
             validation: None,
             best: None,
             last: None,
+            mean: (config.averaging > 0.0).then(|| model.clone()),
             model,
             step,
             config,
@@ -94,14 +98,14 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         self
     }
 
-    /// The model as it is now.
+    /// The model as it is now: the mean of its last parameters ([`TrainingConfig::averaging`]), or the last.
     pub fn model(&self) -> &M {
-        &self.model
+        self.mean.as_ref().unwrap_or(&self.model)
     }
 
     /// The model with the best validation, or as it is now where there was none.
     pub fn best_model(&self) -> &M {
-        self.best.as_ref().map_or(&self.model, |best| &best.model)
+        self.best.as_ref().map_or(self.model(), |best| &best.model)
     }
 
     /// What makes the gradients, with all that it keeps.
@@ -197,6 +201,9 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         self.model = self.optimiser.step(learning_rate, self.model.clone(), gradients);
         self.step.accept(learning_rate);
         self.progress.step += 1;
+        let averaging = self.config.averaging;
+        let averaged = |mean| average(mean, &self.model, self.progress.step, averaging);
+        self.mean = self.mean.take().map(averaged);
         Ok((report, learning_rate))
     }
 
@@ -204,7 +211,8 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
     pub fn validate<E: From<Error>>(&mut self, observer: &mut Observer<M, S, E>) -> Told<E> {
         let Some(validation) = &mut self.validation else { return Ok(()) };
         let step = self.progress.step;
-        let found = validation.validate(&self.model, step)?;
+        let model = self.mean.as_ref().unwrap_or(&self.model);
+        let found = validation.validate(model, step)?;
         // While only the proposal is trained, the model is nothing to keep, but the proposal may be.
         let warming_up = self.progress.warming_up;
         let counts = step > 0 && (!warming_up || found.answer == Answer::Proposal);
@@ -219,7 +227,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         let best = counts && value.is_finite() && is_higher;
         if best {
             let log_likelihoods = log_likelihoods.to_vec();
-            self.best = Some(Kept { model: self.model.clone(), log_likelihoods });
+            self.best = Some(Kept { model: model.clone(), log_likelihoods });
             let answer = found.answer;
             self.progress.best = Some(Best { step, log_likelihood: value, standard_error, answer });
             self.progress.validations_since_best = 0;
@@ -234,6 +242,9 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         let mut parts = Parts::default();
         parts.push_module(&self.model)?;
         parts.push_optimiser(&self.optimiser)?;
+        if let Some(mean) = &self.mean {
+            parts.push_module(mean)?;
+        }
         if let Some(best) = &self.best {
             parts.push_module(&best.model)?;
             parts.push_numbers(&best.log_likelihoods);
@@ -247,6 +258,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         let mut parts = state.parts.clone();
         self.model = parts.take_module(&self.model)?;
         self.optimiser = parts.take_optimiser(&self.config.optimiser)?;
+        self.mean = self.mean.take().map(|mean| parts.take_module(&mean)).transpose()?;
         self.best = match state.progress.best {
             Some(_) => Some(Kept {
                 model: parts.take_module(&self.model)?,

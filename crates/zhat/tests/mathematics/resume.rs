@@ -72,6 +72,7 @@ fn trainer_with(criterion: Gaussian, num_steps: u64, patience: u32) -> Run {
         .with_optimiser(OptimiserConfig::Adam)
         .with_schedule(Schedule::Cosine)
         .with_batch_size(32)
+        .with_averaging(0.3)
         .with_every(20, 7);
     let config = TrainingConfig { patience, ..config };
     let proposal = FullGaussian::fitted(&data()).unwrap();
