@@ -244,13 +244,25 @@ impl ArEbmConfig {
             self.start_heads(&mut proposal, stages);
         }
         if self.energy_form == EnergyForm::Tilted {
-            // The model starts as its base.
-            energy.last = constant_linear(vec![0.0; self.energy.width], vec![0.0], device);
+            self.start_tilt(&mut energy);
         }
         let numbers = self.num_numbers();
         let has_known = self.gaussian_mixture && numbers > 0;
         let known = has_known.then(|| standard_normal(numbers)).transpose()?;
         Ok(ArEbm { proposal, energy, shape: self.clone(), known }.masked())
+    }
+
+    /// The model starts as its base, with weights of the feature that do not shrink with the context.
+    ///
+    /// By the usual bound, `1/sqrt(inputs)`, the network sees little more than a straight line in the feature, and the base
+    /// has learnt that already: a smooth activation then learns nothing at all.
+    fn start_tilt(&self, energy: &mut ResidualNet) {
+        let (device, first) = (energy.first.weight.val().device(), &energy.first);
+        let (mut weight, bias) = (values(&first.weight), values(bias_of(first)));
+        let of_feature = &mut weight[..self.energy.width];
+        of_feature.iter_mut().for_each(|weight| *weight *= ((self.context + 1) as f32).sqrt());
+        energy.first = constant_linear(weight, bias, &device);
+        energy.last = constant_linear(vec![0.0; self.energy.width], vec![0.0], &device);
     }
 
     /// Biases from which the heads learn well: normals side by side that make a standard normal, a straight spline, a known

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 
 use rayon::prelude::*;
 
+use super::config::EnergyForm;
 use super::evaluate::{Evaluator, TILE};
 use crate::weights::log_sum_exp;
 
@@ -95,6 +96,8 @@ impl Evaluator {
         let rungs = RUNGS.iter().copied().chain(RUNGS.iter().map(|rung| -rung));
         let values: Vec<f32> = rungs.chain(inside).collect();
         let log_p = self.factors_at(contexts, feature, &values);
+        // A density times what is bounded has an integral, however slowly it falls.
+        let bounded = self.is_proposal || self.engine.config.energy_form == EnergyForm::Tilted;
         let mut tails = Vec::new();
         for of_context in log_p.chunks_exact(values.len()) {
             let (outside, inside) = of_context.split_at(2 * RUNGS.len());
@@ -105,7 +108,7 @@ impl Evaluator {
                 tails.push(Tail {
                     feature,
                     log_p_tilde: places.zip(log_p).map(|(place, &log_p)| [place, log_p]).collect(),
-                    falls: falls(log_p, reach, mass_inside),
+                    falls: bounded || falls(log_p, reach, mass_inside),
                 });
             }
         }
