@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use zhat::ar::Normalisation;
+use zhat::criterion::Method;
 use zhat_paper::presets::Preset;
 use zhat_table::TableError;
 use zhat_table::data::{Dequantise, Missing, keep};
@@ -82,17 +84,22 @@ impl ConfigOptions {
         self.on_top_of(self.with_file(config)?)
     }
 
-    /// The same for a table of some size, which decides where there is no preset.
+    /// The same for a table of some size, which decides where there is no preset, and for the criterion that is asked for: one of
+    /// whole rows has one normaliser, unless settings say otherwise.
     pub fn configuration_for(
         &self,
         [rows, columns]: [usize; 2],
         num_steps: Option<u64>,
+        criterion: Option<Method>,
     ) -> anyhow::Result<FitConfig> {
         if self.preset.is_some() {
             return self.configuration();
         }
         let steps = num_steps.or(self.steps);
-        let config = FitConfig::for_table(DEFAULT_DATA, rows, columns, steps);
+        let mut config = FitConfig::for_table(DEFAULT_DATA, rows, columns, steps);
+        if let Some(Method::SmcRnce | Method::SmcRnceTrajectory) = criterion {
+            config.model.normalisation = Normalisation::Global;
+        }
         self.on_top_of(self.with_file(config)?)
     }
 

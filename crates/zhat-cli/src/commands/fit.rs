@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use zhat::ar::Normalisation;
 use zhat::criterion::Method;
 use zhat::train::Answer;
 use zhat::watch::Watch;
@@ -57,12 +56,7 @@ impl Arguments {
     /// The configuration of a new run.
     fn for_table(&self, data: &Prepared, num_steps: Option<u64>) -> anyhow::Result<FitConfig> {
         let size = [data.rows[0] + data.rows[1], data.columns.len()];
-        let mut config = self.config.configuration_for(size, num_steps)?;
-        let of_sequences = [Method::SmcRnce, Method::SmcRnceTrajectory];
-        if self.criterion.is_some_and(|criterion| of_sequences.contains(&criterion)) {
-            config.model.normalisation = Normalisation::Global;
-        }
-        self.own(config)
+        self.own(self.config.configuration_for(size, num_steps, self.criterion)?)
     }
 
     /// The configuration of a run that is taken up.
@@ -114,7 +108,10 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
     let data = match &stored {
         Some(stored) => prepare_watched(&arguments.config.resumed(stored.clone())?, watch)?,
         // How the data are read does not depend on how many they are.
-        None => prepare_watched(&arguments.config.configuration_for([1, 1], None)?, watch)?,
+        None => prepare_watched(
+            &arguments.config.configuration_for([1, 1], None, arguments.criterion)?,
+            watch,
+        )?,
     };
     let mut config = match &stored {
         Some(stored) => {
