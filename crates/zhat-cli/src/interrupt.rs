@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM as a watch that all long work looks at, and an end to what does not look soon enough.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use zhat::watch::Watch;
 use zhat_report::export::remove_pending;
 
 static WATCH: OnceLock<Arc<Watch>> = OnceLock::new();
+static HAS_STOPPED: AtomicBool = AtomicBool::new(false);
 static ADVICE: Mutex<String> = Mutex::new(String::new());
 
 /// How long work may take to end by itself. Some cannot look at a watch, such as a read from a pipe that nothing comes through,
@@ -29,12 +31,20 @@ pub fn watch() -> anyhow::Result<Arc<Watch>> {
         eprintln!("\nstopping; what is done is kept (once more to stop at once)");
         std::thread::spawn(|| {
             std::thread::sleep(GRACE);
+            if HAS_STOPPED.load(Ordering::Relaxed) {
+                return;
+            }
             let advice = ADVICE.lock().map(|advice| advice.clone()).unwrap_or_default();
             eprintln!("stopped{advice}");
             end(1);
         });
     })?;
     Ok(watch)
+}
+
+/// The work has looked at the watch and stopped; what is left is to write down what it came to, for which there is time.
+pub fn has_stopped() {
+    HAS_STOPPED.store(true, Ordering::Relaxed);
 }
 
 /// What to say where the work has to be ended, after the word "stopped".

@@ -193,6 +193,9 @@ impl Session {
     ) -> zhat::Result<(T, f64)> {
         let start = Instant::now();
         let result = follow(&self.bar, &self.watch, || self.pool.install(|| work(&self.watch)));
+        if self.watch.is_stopped() {
+            interrupt::has_stopped();
+        }
         Ok((result?, start.elapsed().as_secs_f64()))
     }
 

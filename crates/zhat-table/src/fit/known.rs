@@ -13,7 +13,7 @@ use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
 
 /// Components at most where there are rows enough for networks: the mixture is their start, and every row waits for it.
-const MOST_COMPONENTS: usize = 40;
+const MOST_COMPONENTS: usize = 20;
 /// Folds that the stack is found by where there are few rows.
 const FOLDS: usize = 5;
 

@@ -92,10 +92,10 @@ fn bits(run: &Run) -> Vec<u64> {
 #[test]
 fn a_run_that_is_put_away_at_any_step_goes_on_to_the_same_bits() {
     for arm in ARMS {
-        let mut whole = trainer(arm, 60);
+        let mut whole = trainer(arm, 64);
         whole.fit(&Rows::new(data())).unwrap();
         for stop in [1, 7, 23, 59] {
-            let mut first = trainer(arm, 60);
+            let mut first = trainer(arm, 64);
             let watch = Watch::default();
             let ended = first.fit_watched(&Rows::new(data()), &watch, &mut |event| {
                 if let Event::Step { step, .. } = event
@@ -107,13 +107,13 @@ fn a_run_that_is_put_away_at_any_step_goes_on_to_the_same_bits() {
             });
             assert_eq!(ended, Ok(Ended::Stopped));
             let bytes = first.state().unwrap().to_bytes();
-            let mut second = trainer(arm, 60);
+            let mut second = trainer(arm, 64);
             second.restore(TrainerState::from_bytes(&bytes).unwrap()).unwrap();
             assert_eq!(second.progress().step, stop);
             second.fit(&Rows::new(data())).unwrap();
             assert_eq!(bits(&second), bits(&whole), "{arm}, stopped after {stop}");
             // Without what the criterion keeps, it would be another run.
-            let mut forgetful = trainer_with(Box::new(Forgetful(criterion(arm))), 60, 0);
+            let mut forgetful = trainer_with(Box::new(Forgetful(criterion(arm))), 64, 0);
             forgetful.restore(TrainerState::from_bytes(&bytes).unwrap()).unwrap();
             forgetful.fit(&Rows::new(data())).unwrap();
             assert_eq!(bits(&forgetful) == bits(&whole), arm == "rnce", "{arm}");
