@@ -9,7 +9,9 @@ use zhat::train::Difference;
 use zhat::watch::Watch;
 
 use crate::data::benchmark::PreparedSet;
-use crate::data::{Discrete, Marginals, Source, Standardiser, Table, Warning};
+use crate::data::{
+    ColumnKind, Discrete, Marginals, Shape, Source, Standardiser, Table, Warning, fill,
+};
 use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig};
 use crate::fitted::mean_log_density;
@@ -49,6 +51,8 @@ pub struct Prepared {
     pub discrete: BTreeMap<String, Discrete>,
     /// Training and test part in the units of the data before noise was added; none where it was not.
     pub before_noise: Option<[Vec<f32>; 2]>,
+    /// What the columns are, those that are no part of the model included; empty where it was not asked, or all are any numbers.
+    pub kinds: Vec<ColumnKind>,
 }
 
 impl Prepared {
@@ -57,6 +61,17 @@ impl Prepared {
         let mut rows = part.to_vec();
         self.standardiser.invert(&mut rows);
         rows
+    }
+
+    /// Columns that are numbers, and not classes.
+    pub(crate) fn num_numbers(&self) -> usize {
+        let classes = self.standardiser.shapes.iter().filter(|shape| shape.is_classes()).count();
+        self.columns.len() - classes
+    }
+
+    /// Whether a cell of the training part is missing.
+    pub fn has_holes(&self) -> bool {
+        self.train.iter().any(|value| value.is_nan())
     }
 
     /// With a word about a validation part that says nothing.
@@ -101,10 +116,11 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
     let source = Source::parse(&data.source)?;
     let is_drawn = matches!(source, Source::Builtin(_));
     let mut rng = streams.stream("data", 0, 0);
-    let loaded = source.load_watched(&data.read, &data.dequantise, &mut rng, watch)?;
+    let mut loaded = source.load_watched(&data.read, &data.asked(), &mut rng, watch)?;
     let mut notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-    let (hash, columns) = (loaded.table.hash(), loaded.table.columns().to_vec());
+    let (hash, columns) = (loaded.hash(), loaded.table.columns().to_vec());
     let rows = data.split.indices(loaded.table.rows(), &mut streams.stream("split", 0, 0))?;
+    loaded.settle_levels(&rows.train);
     let part = |rows: &[usize]| loaded.table.select_rows(rows);
     let (train, validation, test) = (part(&rows.train), part(&rows.validation), part(&rows.test));
     let before_noise = loaded
@@ -118,11 +134,21 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
     }
     let truth = loaded.truth.filter(|_| test.rows() > 0);
     let truth_of_test = truth.map(|truth| mean_log_density(&*truth, test.values(), columns.len()));
-    let standardiser = match (data.standardise, data.marginals) {
-        (false, _) => Standardiser::identity(columns.len()),
-        (true, Marginals::Auto) => better_marginals(&train, &validation, &streams, watch)?,
-        (true, marginals) => Standardiser::fit(&train)?.with_marginals(&train, marginals),
+    let modelled = loaded.kinds.iter().filter(|kind| kind.is_modelled());
+    let shapes: Vec<Shape> = modelled.map(|kind| kind.kind.shape()).collect();
+    let numbers = numbers([&train, &validation], &shapes, &streams);
+    let standardiser = match (data.standardise, data.marginals, &numbers) {
+        (false, ..) | (true, _, None) => {
+            Standardiser::identity(numbers.as_ref().map_or(0, |[train, _]| train.dimension()))
+        }
+        (true, Marginals::Auto, Some([train, validation])) => {
+            better_marginals(train, validation, &streams, watch)?
+        }
+        (true, marginals, Some([train, _])) => {
+            Standardiser::fit(train)?.with_marginals(train, marginals)
+        }
     };
+    let standardiser = standardiser.with_shapes(shapes);
     let standardised = |table: crate::data::Table| {
         let mut values = table.into_values();
         standardiser.apply(&mut values);
@@ -142,8 +168,37 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
         standardiser,
         discrete: loaded.discrete,
         before_noise,
+        kinds: loaded.kinds,
     };
     Ok(prepared.with_notes_for(config))
+}
+
+/// The columns of training and validation part that are no classes, as numbers on the line without holes: those of cells anywhere in
+/// them, and what is missing filled with what other rows have. None where all are classes.
+fn numbers(parts: [&Table; 2], shapes: &[Shape], streams: &Streams) -> Option<[Table; 2]> {
+    let columns: Vec<usize> = (0..parts[0].dimension())
+        .filter(|&column| !shapes.get(column).is_some_and(Shape::is_classes))
+        .collect();
+    if columns.is_empty() {
+        return None;
+    }
+    let mut rng = streams.stream("numbers", 0, 0);
+    let observed = parts[0].select_columns(&columns);
+    Some(parts.map(|part| {
+        let mut part = part.select_columns(&columns);
+        if part.values().iter().any(|value| value.is_nan()) {
+            fill(part.values_mut(), &observed, &mut rng);
+        }
+        if !shapes.is_empty() {
+            for row in part.values_mut().chunks_exact_mut(columns.len()) {
+                for (value, &column) in row.iter_mut().zip(&columns) {
+                    *value =
+                        shapes[column].spread_number(f64::from(*value), || rng.uniform()) as f32;
+                }
+            }
+        }
+        part
+    }))
 }
 
 /// Test rows that are in the training part too, number for number.
@@ -217,6 +272,7 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
         notes: meta.differences,
         discrete: BTreeMap::new(),
         before_noise: None,
+        kinds: Vec::new(),
     })
 }
 

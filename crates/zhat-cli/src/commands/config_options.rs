@@ -7,7 +7,7 @@ use zhat::ar::Normalisation;
 use zhat::criterion::Method;
 use zhat_paper::presets::Preset;
 use zhat_table::TableError;
-use zhat_table::data::{Dequantise, Missing, keep};
+use zhat_table::data::{Dequantise, Missing, SaidKind, keep};
 use zhat_table::fit::FitConfig;
 
 use super::table_options::FileOptions;
@@ -48,12 +48,26 @@ pub struct ConfigOptions {
     /// Add uniform noise of this step to a discrete column; several with commas, or given several times
     #[arg(long, value_name = "COLUMN=STEP", value_parser = |text: &str| Steps::parse(text))]
     dequantise: Vec<Steps>,
+    /// What columns are, where that is not to be found out: continuous, positive, bounded:LOW:HIGH, integer, categorical or
+    /// identifier; several with commas, or given several times
+    #[arg(long = "kind", value_name = "COLUMN=KIND", value_parser = |text: &str| Kinds::parse(text))]
+    kinds: Vec<Kinds>,
     /// Where the data are kept, if what was named can be read only once.
     #[arg(skip)]
     kept: OnceLock<String>,
     /// What is in the file of settings.
     #[arg(skip)]
     text: OnceLock<String>,
+}
+
+/// What columns are, of one argument.
+#[derive(Clone)]
+struct Kinds(Vec<(String, SaidKind)>);
+
+impl Kinds {
+    fn parse(text: &str) -> Result<Self, String> {
+        SaidKind::list(text).map(Self).map_err(|error| error.to_string())
+    }
 }
 
 /// Discrete columns of one argument.
@@ -150,6 +164,10 @@ impl ConfigOptions {
         for Dequantise { column, step } in self.dequantise.iter().flat_map(|Steps(steps)| steps) {
             config.data.dequantise.insert(column.clone(), *step);
         }
+        for (column, kind) in self.kinds.iter().flat_map(|Kinds(kinds)| kinds) {
+            config.data.kinds.insert(column.clone(), *kind);
+        }
+        config.settle_kinds();
         Ok(config)
     }
 }

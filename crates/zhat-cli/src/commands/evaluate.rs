@@ -54,11 +54,19 @@ const DISTANCES: usize = 10;
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (fitted, watch) = arguments.run.open()?;
-    let missing = if arguments.drop_missing { Missing::Drop } else { Missing::Refuse };
+    // A model that knows what its columns are scores rows by what is observed of them.
+    let missing = match (arguments.drop_missing, fitted.kinds()) {
+        (true, _) => Missing::Drop,
+        (false, Some(_)) => Missing::Keep,
+        (false, None) => Missing::Refuse,
+    };
     let rows = match &arguments.data {
         None => fitted.own_rows()?,
         Some(data) => fitted.rows_of(data, &arguments.table.read(missing), arguments.seed)?,
     };
+    for warning in fitted.warnings() {
+        eprintln!("warning: {warning}");
+    }
     let Arguments { particles, estimates, resampling, seed, .. } = *arguments;
     let settings = Estimation { particles, estimates, resampling };
     let cross_check = !arguments.no_cross_check;
@@ -130,8 +138,10 @@ fn table(assessment: &Assessment) -> Table {
             format!("± {:.4}{size}", opinion.standard_error),
         );
     }
-    let [name, value] = likelihood.tail.line();
-    row(&name, value, plain());
+    if !likelihood.tail.log_p_tilde.is_empty() {
+        let [name, value] = likelihood.tail.line();
+        row(&name, value, plain());
+    }
     if !likelihood.tail.falls {
         row("log Z", nats(likelihood.log_z), plain());
     } else if assessment.opinions.is_empty() {

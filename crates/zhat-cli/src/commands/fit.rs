@@ -55,7 +55,11 @@ pub struct Arguments {
 impl Arguments {
     /// The configuration of a new run.
     fn for_table(&self, data: &Prepared, num_steps: Option<u64>) -> anyhow::Result<FitConfig> {
-        let size = [data.rows[0] + data.rows[1], data.columns.len()];
+        self.for_size([data.rows[0] + data.rows[1], data.columns.len()], num_steps)
+    }
+
+    /// The same by the number of rows and columns.
+    fn for_size(&self, size: [usize; 2], num_steps: Option<u64>) -> anyhow::Result<FitConfig> {
         self.own(self.config.configuration_for(size, num_steps, self.criterion)?)
     }
 
@@ -108,11 +112,11 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
     let data = match &stored {
         Some(stored) => prepare_watched(&arguments.config.resumed(stored.clone())?, watch)?,
         // How the data are read does not depend on how many they are.
-        None => prepare_watched(
-            &arguments.config.configuration_for([1, 1], None, arguments.criterion)?,
-            watch,
-        )?,
+        None => prepare_watched(&arguments.for_size([1, 1], None)?, watch)?,
     };
+    if !arguments.show.quiet && !data.kinds.is_empty() {
+        eprintln!("{}", report::kinds_table(&data.kinds));
+    }
     let mut config = match &stored {
         Some(stored) => {
             let config = arguments.resumed(stored)?;
@@ -217,8 +221,10 @@ fn table(result: &FitReport) -> Table {
         row("gap to the truth", nats(truth - test.log_likelihood));
     }
     row("log Z", nats(test.log_z));
-    let [name, value] = test.tail.line();
-    row(&name, value);
+    if !test.tail.log_p_tilde.is_empty() {
+        let [name, value] = test.tail.line();
+        row(&name, value);
+    }
     let smallest = 100.0 * test.smallest_effective_sample_size;
     row("smallest effective sample size of a stage", format!("{smallest:.1} %"));
     row("seconds", format!("{:.1}", result.seconds));

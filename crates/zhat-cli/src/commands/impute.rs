@@ -15,7 +15,8 @@ pub struct Arguments {
     data: String,
     #[command(flatten)]
     table: TableOptions,
-    /// What a missing cell is filled with: mean, median or draw (the missing cells of a row are drawn together)
+    /// What a missing cell is filled with: mean, median (of words both are the most likely) or draw (the missing cells of a row are
+    /// drawn together)
     #[arg(long, default_value_t = Fill::Mean)]
     fill: Fill,
     /// Copies of every row with draws of their own (multiple imputation, with --fill draw)
@@ -41,16 +42,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         quantiles: arguments.quantiles.clone(),
         particles: arguments.particles,
         seed: arguments.seed,
+        text: arguments.output.is_text(),
     };
     options.validate()?;
     let (fitted, watch) = arguments.run.open()?;
     let read = arguments.table.read(Missing::Keep);
-    let columns = options.columns(&fitted.card().columns);
-    let mut out = arguments.output.create(&columns, Precision::Single)?;
+    let create = |columns: &[String]| Ok(arguments.output.begin(columns, Precision::Single)?);
     let imputed = watched(arguments.run.quiet, "imputing", None, &watch, || {
-        impute(&fitted, &arguments.data, &read, &options, &mut out)
+        impute(&fitted, &arguments.data, &read, &options, create)
     })??;
-    out.finish()?;
+    for warning in fitted.warnings() {
+        eprintln!("warning: {warning}");
+    }
     if imputed.doubtful > 0 {
         eprintln!(
             "warning: {} rows are not to be trusted (trusted = 0); more --particles may help",

@@ -15,9 +15,9 @@ pub struct Arguments {
     /// Number of rows
     #[arg(short = 'n', long = "number", default_value_t = 1000)]
     number: usize,
-    /// Columns that are given, in the units of the data: age=40,height=1.8
+    /// Columns that are given, in the units and the words of the data: age=40,region=north
     #[arg(long, value_delimiter = ',', value_name = "COLUMN=VALUE", value_parser = given)]
-    given: Vec<(String, f64)>,
+    given: Vec<(String, String)>,
     /// Particles behind the draws [default: ten a row, at least 20,000]
     #[arg(long)]
     particles: Option<usize>,
@@ -37,9 +37,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         return Err(TableError::Config { reason }.into());
     }
     let (fitted, watch) = arguments.run.open()?;
+    let given = arguments.given.iter().map(|(name, text)| fitted.given(name, text));
+    let given = given.collect::<Result<Vec<_>, _>>()?;
     let options = SampleOptions {
         number: arguments.number,
-        given: arguments.given.clone(),
+        given,
         particles: arguments.particles,
         seed: arguments.seed,
     };
@@ -49,8 +51,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     for warning in draws.warnings.iter().cloned().chain(draws.warning()) {
         eprintln!("warning: {warning}");
     }
-    let rows: Vec<f64> = draws.table.values().iter().map(|&value| f64::from(value)).collect();
-    out.rows(&rows)?;
+    match fitted.kinds().filter(|_| arguments.output.is_text()) {
+        Some(kinds) => out.labelled(&draws.texts(&kinds), &[], draws.rows)?,
+        None => {
+            let values = draws.table.values().iter();
+            out.rows(&values.map(|&value| f64::from(value)).collect::<Vec<_>>())?;
+        }
+    }
     out.finish()?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&draws)?);
@@ -63,8 +70,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn given(text: &str) -> Result<(String, f64), String> {
-    let wrong = || format!("{text:?}: write it as COLUMN=VALUE with a number");
+fn given(text: &str) -> Result<(String, String), String> {
+    let wrong = || format!("{text:?}: write it as COLUMN=VALUE");
     let (name, value) = text.rsplit_once('=').ok_or_else(wrong)?;
-    Ok((name.trim().to_owned(), value.trim().parse().map_err(|_| wrong())?))
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }

@@ -28,6 +28,12 @@ pub struct Arguments {
     /// Also write the place of every row, from 1 for the lowest log-density; all scores are held in memory
     #[arg(long)]
     rank: bool,
+    /// Also write the standard error of every log-density: that of the draws which stand for missing cells
+    #[arg(long)]
+    errors: bool,
+    /// Also write the log-density of each column given those before it, which say what makes a row strange
+    #[arg(long)]
+    explain: bool,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -43,12 +49,26 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let reason = "carry: columns are carried along into .csv and .tsv only".into();
         return Err(TableError::Config { reason }.into());
     }
-    let options = ScoreOptions { parts: arguments.parts, rank: arguments.rank };
+    let options = ScoreOptions {
+        parts: arguments.parts,
+        rank: arguments.rank,
+        errors: arguments.errors,
+        explain: arguments.explain,
+    };
     let create = |columns: &[String]| Ok(arguments.output.begin(columns, Precision::Double)?);
     let start = Instant::now();
     let scored = watched(arguments.run.quiet, "scoring", None, &watch, || {
         score(&fitted, &arguments.data, &read, options, create)
     })??;
+    for warning in fitted.warnings() {
+        eprintln!("warning: {warning}");
+    }
+    if scored.holed > 0 {
+        eprintln!(
+            "{} of {} rows have missing cells: their log-density is that of the others (standard error at most {:.2})",
+            scored.holed, scored.rows, scored.largest_error
+        );
+    }
     if scored.missing > 0 {
         eprintln!(
             "warning: {} of {} rows have missing cells: they have no log-density (an empty cell) and are left out of the mean; \
@@ -89,6 +109,8 @@ mod tests {
         let scored = Scored {
             rows: 10,
             missing: 0,
+            holed: 0,
+            largest_error: 0.0,
             mean_log_density: -1.5,
             se_test: 0.25,
             log_z: 0.0,

@@ -135,6 +135,12 @@ impl OutputOptions {
         }
     }
 
+    /// Whether the rows are written as text, which holds words.
+    pub fn is_text(&self) -> bool {
+        self.file()
+            .is_none_or(|path| TableWriter::format_of(path).is_ok_and(|found| found == Format::Csv))
+    }
+
     /// Whether the rows go to standard output.
     pub fn is_stdout(&self) -> bool {
         self.file().is_none()

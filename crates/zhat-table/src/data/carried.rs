@@ -7,6 +7,10 @@ pub struct Carried {
     pub columns: Vec<String>,
     /// Their cells.
     pub cells: Vec<String>,
+    /// Which column of the table each of them is; none where it is beside them.
+    pub of_table: Vec<Option<usize>>,
+    /// Words of the table that the model does not know: column, the first of them, and in how many cells one is.
+    pub unknown: Vec<(String, String, usize)>,
 }
 
 impl Carried {

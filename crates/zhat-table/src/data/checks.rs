@@ -13,9 +13,9 @@ mod identifier;
 mod outlier;
 mod related;
 
-use discrete::{Ties, ties};
+pub(crate) use discrete::{Ties, ties};
 use functions::function_of_others;
-use identifier::is_identifier;
+pub(crate) use identifier::{is_counter, is_identifier, is_named_so};
 use outlier::outliers;
 use related::related;
 
@@ -117,11 +117,7 @@ pub fn check(file: &str, table: &Table, dropped: usize) -> Result<Vec<Warning>> 
             others: others(table, index),
         });
     }
-    // Two rows per column, so that a covariance can be estimated.
-    let needed = MINIMUM_ROWS.max(2 * columns);
-    if rows < needed {
-        return Err(Error::TooFewRows { file: file.into(), rows, columns, needed, dropped });
-    }
+    check_rows(file, rows, columns, dropped)?;
     if let Some((first, second, relation)) = related(table, &statistics) {
         return Err(Error::DuplicateColumns {
             file: file.into(),
@@ -161,6 +157,15 @@ pub fn check(file: &str, table: &Table, dropped: usize) -> Result<Vec<Warning>> 
     Ok(warnings)
 }
 
+/// An error for too few rows: two per column, so that a covariance can be estimated.
+pub(super) fn check_rows(file: &str, rows: usize, columns: usize, dropped: usize) -> Result<()> {
+    let needed = MINIMUM_ROWS.max(2 * columns);
+    match rows < needed {
+        true => Err(Error::TooFewRows { file: file.into(), rows, columns, needed, dropped }),
+        false => Ok(()),
+    }
+}
+
 /// An error for a column whose numbers differ, but not as 32-bit floats.
 pub(super) fn check_collapse(file: &str, table: &Table, ranges: &[(f64, f64)]) -> Result<()> {
     for (index, (&(low, high), found)) in ranges.iter().zip(table.statistics()).enumerate() {
@@ -182,9 +187,7 @@ pub(super) fn check_collapse(file: &str, table: &Table, ranges: &[(f64, f64)]) -
 /// The most important thing to say about one column.
 fn warning(table: &Table, index: usize, statistics: &ColumnStatistics) -> Option<Warning> {
     let column = table.columns()[index].clone();
-    let mut cells = table.column(index);
-    let first = f64::from(cells.next()?);
-    if (1..).zip(cells).all(|(row, value)| f64::from(value) == first + f64::from(row)) {
+    if is_counter(table.column(index)) {
         return Some(Warning::Counter { column });
     }
     if is_identifier(&column, table.column(index)) {

@@ -32,6 +32,13 @@ pub(crate) fn choose(file: &Path, names: &[String], options: &ReadOptions) -> Re
             names,
             &ReadOptions { columns: model.clone(), ..ReadOptions::default() },
         ),
+        // As the columns of the fit stood, where nothing says otherwise.
+        false if options.columns.is_empty() && names.len() == options.model_kinds.len() => {
+            let modelled =
+                options.model_kinds.iter().enumerate().filter(|(_, kind)| kind.is_modelled());
+            let name = |index: usize| names[index].clone();
+            Ok(modelled.map(|(index, _)| Column { index, name: name(index) }).collect())
+        }
         false => choose_freely(file, names, options),
     }?;
     if columns.len() != model.len() {
@@ -56,6 +63,13 @@ pub(crate) fn carried(
     chosen: &[Column],
 ) -> Result<Vec<Column>> {
     let mut found = Vec::new();
+    if options.carry_every {
+        let name = |index: usize| {
+            let chosen = chosen.iter().find(|column| column.index == index);
+            chosen.map_or_else(|| names[index].clone(), |column| column.name.clone())
+        };
+        return Ok((0..names.len()).map(|index| Column { index, name: name(index) }).collect());
+    }
     for entry in &options.carry {
         match entry == "all" && !names.iter().any(|name| name == "all") {
             true => {

@@ -45,6 +45,9 @@ pub enum Error {
     #[error("{} is a directory, but a table is one file. Name the file in it.", file.display())]
     Directory { file: PathBuf },
 
+    #[error("{} has nothing to model: {names} only name rows. Say what a column is with `kind`, such as {}=categorical.", file.display(), names.split(", ").next().unwrap_or("a"))]
+    NothingToModel { file: PathBuf, names: String },
+
     #[error("{} is empty. Check that it was written or downloaded completely.", file.display())]
     Empty { file: PathBuf },
 

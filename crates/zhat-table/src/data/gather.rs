@@ -1,13 +1,15 @@
 //! Rows as a reader finds them, gathered into one table or handed on in batches: the one place where cells are refused.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use zhat::watch::Watch;
 
 use super::carried::Carried;
-use super::checks::Warning;
+use super::checks::{Warning, is_named_so};
 use super::columns::Column;
 use super::error::{Error, Place};
+use super::kinds::ColumnKind;
 use super::options::{Missing, ReadOptions};
 use super::table::Table;
 
@@ -49,6 +51,59 @@ pub(crate) enum Target<'a> {
     Batches(usize, &'a mut dyn FnMut(Table) -> Flow),
 }
 
+/// How a cell of text that is not missing becomes a number.
+#[derive(Debug)]
+pub(crate) enum TextCells {
+    /// It must be one.
+    Numbers,
+    /// It must be one, unless the column begins with words.
+    NumbersOrWords,
+    /// It is a word, and gets a code.
+    Words(Words),
+    /// As the column of a model says.
+    Known(ColumnKind),
+}
+
+/// Words in the order in which they were found.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    words: Vec<String>,
+    codes: HashMap<String, usize>,
+}
+
+/// More different words than this are not told apart: nobody can model them.
+const MOST_WORDS: usize = 100_000;
+
+impl Words {
+    pub(crate) fn code(&mut self, word: &str) -> f64 {
+        if let Some(&code) = self.codes.get(word) {
+            return code as f64;
+        }
+        let code = self.words.len().min(MOST_WORDS);
+        if code == self.words.len() {
+            self.words.push(word.to_owned());
+            self.codes.insert(word.to_owned(), code);
+        }
+        code as f64
+    }
+}
+
+fn texts(columns: &[Column], options: &ReadOptions) -> Vec<TextCells> {
+    let of = |column: &Column| {
+        let known = options.model_kinds.iter().find(|kind| kind.name == column.name);
+        match (known, &options.words) {
+            (Some(known), _) => TextCells::Known(known.clone()),
+            // Names of rows may be numbers that are too long for 32 bits.
+            (None, Some(words)) if words.contains(&column.name) || is_named_so(&column.name) => {
+                TextCells::Words(Words::default())
+            }
+            (None, Some(_)) => TextCells::NumbersOrWords,
+            (None, None) => TextCells::Numbers,
+        }
+    };
+    columns.iter().map(of).collect()
+}
+
 /// A table that grows row by row.
 pub(crate) struct Gather<'a> {
     pub(crate) columns: Vec<Column>,
@@ -65,6 +120,10 @@ pub(crate) struct Gather<'a> {
     /// Columns that are carried along, and their cells.
     pub(crate) carried: Vec<Column>,
     pub(crate) labels: Vec<String>,
+    /// How text is read, column by column.
+    pub(crate) texts: Vec<TextCells>,
+    /// Words that the model does not know, and how many cells have one.
+    pub(crate) unknown: Vec<(String, String, usize)>,
 }
 
 impl<'a> Gather<'a> {
@@ -74,6 +133,8 @@ impl<'a> Gather<'a> {
             notes: Vec::new(),
             carried: Vec::new(),
             labels: Vec::new(),
+            texts: texts(&columns, options),
+            unknown: Vec::new(),
             columns,
             target,
             values: Vec::new(),
@@ -81,6 +142,45 @@ impl<'a> Gather<'a> {
             max_rows: options.max_rows.unwrap_or(usize::MAX),
             rows: 0,
             dropped: 0,
+        }
+    }
+
+    /// Begins again, with words in these columns too.
+    pub(crate) fn restart(&mut self, words: &[usize]) {
+        words.iter().for_each(|&column| self.texts[column] = TextCells::Words(Words::default()));
+        for texts in &mut self.texts {
+            if let TextCells::Words(words) = texts {
+                *words = Words::default();
+            }
+        }
+        self.ranges.fill((f64::INFINITY, f64::NEG_INFINITY));
+        self.values.clear();
+        self.labels.clear();
+        (self.rows, self.dropped) = (0, 0);
+    }
+
+    /// The words of every column that has some.
+    pub(crate) fn take_words(&mut self) -> Vec<Option<Vec<String>>> {
+        let words = |texts: &mut TextCells| match texts {
+            TextCells::Words(words) => Some(std::mem::take(&mut words.words)),
+            _ => None,
+        };
+        self.texts.iter_mut().map(words).collect()
+    }
+
+    /// Numbers of a column so far.
+    pub(crate) fn numbers(&self, column: usize) -> usize {
+        let cells = self.values.iter().skip(column).step_by(self.columns.len());
+        cells.filter(|value| !value.is_nan()).count()
+    }
+
+    /// Notes a word that the model does not know.
+    pub(crate) fn note_unknown(&mut self, column: usize, word: &str) {
+        let name = &self.columns[column].name;
+        let known = self.unknown.iter_mut().find(|(column, ..)| column == name);
+        match known {
+            Some((_, _, number)) => *number += 1,
+            None => self.unknown.push((name.clone(), word.to_owned(), 1)),
         }
     }
 
@@ -158,7 +258,11 @@ impl<'a> Gather<'a> {
         let table = Table::new(names(&self.columns), std::mem::take(&mut self.values));
         let mut cells = std::mem::take(&mut self.labels);
         cells.truncate(table.rows() * self.carried.len());
-        take(table.with_carried(Carried { columns: names(&self.carried), cells }))
+        let place = |carried: &Column| self.columns.iter().position(|c| c.index == carried.index);
+        let of_table = self.carried.iter().map(place).collect();
+        let unknown = std::mem::take(&mut self.unknown);
+        let carried = Carried { columns: names(&self.carried), cells, of_table, unknown };
+        take(table.with_carried(carried))
     }
 
     /// Hands on the last rows; how many were read, and how many dropped.

@@ -5,9 +5,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
+use super::kinds::ColumnKind;
 
 /// How to read a table; the default works out everything from the file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReadOptions {
     /// The format, where the file's name does not say it.
@@ -36,6 +37,16 @@ pub struct ReadOptions {
     /// found by these names, or by position in a file that has no names.
     #[serde(skip)]
     pub model_columns: Vec<String>,
+    /// What the columns of a fitted model are, those that are carried along included: cells are read as they say.
+    #[serde(skip)]
+    pub model_kinds: Vec<ColumnKind>,
+    /// Columns whose cells are words whatever they look like. With a list, be it empty, other columns of a text file may hold words too;
+    /// without one that is an error.
+    #[serde(skip)]
+    pub words: Option<Vec<String>>,
+    /// Carries along every column of a text file, the chosen ones included.
+    #[serde(skip)]
+    pub carry_every: bool,
 }
 
 impl ReadOptions {

@@ -5,14 +5,18 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rand::Rng;
+use sha2::{Digest, Sha256};
+use zhat::rng::Streams;
 use zhat::watch::Watch;
 
 use super::builtin::{self, Builtin};
-use super::checks::{Warning, check, check_collapse};
+use super::checks::{Warning, check, check_collapse, check_rows};
 use super::dequantise::dequantise;
 use super::discrete::Discrete;
 use super::error::{Error, Result};
-use super::options::ReadOptions;
+use super::fill::fill;
+use super::kinds::{ColumnKind, Found, SaidKind, find, recode, settle_levels};
+use super::options::{Missing, ReadOptions};
 use super::read::{self, Reading, STANDARD_INPUT, read_watched};
 use super::table::Table;
 
@@ -43,6 +47,49 @@ pub struct Loaded {
     pub discrete: BTreeMap<String, Discrete>,
     /// The rows before noise was added to some columns; none where it was not.
     pub before_noise: Option<Table>,
+    /// What the columns are, those that are no part of the table included; empty where it was not asked, or all are any numbers.
+    pub kinds: Vec<ColumnKind>,
+    /// The words of categorical columns, whose places the table has for them.
+    words: Vec<Option<Vec<String>>>,
+}
+
+impl Loaded {
+    /// A digest of the rows, and of their words.
+    pub fn hash(&self) -> String {
+        let hash = self.table.hash();
+        if self.words.iter().all(Option::is_none) {
+            return hash;
+        }
+        let mut with_words = Sha256::new();
+        with_words.update(hash);
+        for word in self.words.iter().flatten().flatten() {
+            with_words.update((word.len() as u64).to_le_bytes());
+            with_words.update(word.as_bytes());
+        }
+        with_words.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Settles the levels of categorical columns by the rows that a model is trained on: rare words are pooled.
+    pub fn settle_levels(&mut self, train: &[usize]) {
+        let Self { table, before_noise, kinds, words, .. } = self;
+        let recoded = settle_levels(table, kinds, words, train);
+        for (column, of_word) in recoded {
+            recode(table, column, &of_word);
+            if let Some(before) = before_noise {
+                recode(before, column, &of_word);
+            }
+        }
+        words.clear();
+    }
+}
+
+/// What is asked of a table besides its numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// Discrete columns that noise is added to, with their steps.
+    pub dequantise: BTreeMap<String, f64>,
+    /// Kinds of columns; those that are not said are found out. None where all are any numbers, and words are refused.
+    pub kinds: Option<BTreeMap<String, SaidKind>>,
 }
 
 /// A source that can be read again and again, for whoever needs it more than once: itself, or, where it is standard input, a pipe
@@ -80,37 +127,62 @@ impl Source {
         discrete: &BTreeMap<String, f64>,
         rng: &mut impl Rng,
     ) -> Result<Loaded> {
-        self.load_watched(options, discrete, rng, &Watch::default())
+        let asked = Asked { dequantise: discrete.clone(), kinds: None };
+        self.load_watched(options, &asked, rng, &Watch::default())
     }
 
-    /// The same, unless it is told to stop.
+    /// The same with kinds, unless it is told to stop.
     pub fn load_watched(
         self,
         options: &ReadOptions,
-        discrete: &BTreeMap<String, f64>,
+        asked: &Asked,
         rng: &mut impl Rng,
         watch: &Watch,
     ) -> Result<Loaded> {
         let name = self.to_string();
-        let (Reading { mut table, dropped_rows, ranges, notes }, mut truth) = match self {
-            Source::File(path) => (read_watched(&path, options, watch)?, None),
+        let mut truth = None;
+        let (found, dropped_rows, notes) = match self {
+            Source::File(path) => {
+                let options = asked.options(options);
+                let reading = read_watched(&path, &options, watch)?;
+                let Reading { table, dropped_rows, ranges, notes, words } = reading;
+                let found = match &asked.kinds {
+                    None if !options.model_kinds.is_empty() => {
+                        let modelled = options.model_kinds.iter().filter(|kind| kind.is_modelled());
+                        let kinds = modelled.cloned().collect();
+                        Found { table, kinds, words: Vec::new() }
+                    }
+                    None => {
+                        check_collapse(&name, &table, &ranges)?;
+                        Found::plain(table)
+                    }
+                    Some(said) => find(&name, table, words, &asked.said(said))?,
+                };
+                (found, dropped_rows, notes)
+            }
             Source::Builtin(set) => {
                 let table = builtin::draw(&*set, options.max_rows.unwrap_or(BUILTIN_ROWS), rng);
                 let names = table.columns().to_vec();
                 let chosen = super::columns::choose(name.as_ref(), &names, options)?;
                 let chosen: Vec<usize> = chosen.into_iter().map(|column| column.index).collect();
-                let truth = chosen.iter().copied().eq(0..names.len()).then_some(set);
-                let table = table.select_columns(&chosen);
-                let (ranges, notes) = (Vec::new(), Vec::new());
-                (Reading { table, dropped_rows: 0, ranges, notes }, truth)
+                let kinds = set.kinds();
+                // Without kinds a density of the codes is none of the words.
+                let has_kinds = asked.kinds.is_some() || !options.model_kinds.is_empty();
+                let is_whole = chosen.iter().copied().eq(0..names.len());
+                truth = (is_whole && (has_kinds || kinds.is_empty())).then_some(set);
+                let mut found = Found::plain(table.select_columns(&chosen));
+                if asked.kinds.is_some() && !kinds.is_empty() {
+                    found.kinds = chosen.iter().map(|&column| kinds[column].clone()).collect();
+                }
+                (found, 0, Vec::new())
             }
         };
-        check_collapse(&name, &table, &ranges)?;
-        let before_noise = (!discrete.is_empty()).then(|| table.clone());
-        let discrete = dequantise(&mut table, discrete, rng)?;
+        let Found { mut table, kinds, words } = found;
+        let before_noise = (!asked.dequantise.is_empty()).then(|| table.clone());
+        let discrete = dequantise(&mut table, &asked.dequantise, rng)?;
         truth = truth.filter(|_| discrete.is_empty());
         let mut warnings = notes;
-        warnings.extend(check(&name, &table, dropped_rows)?);
+        warnings.extend(check_kinds(&name, &table, &kinds, dropped_rows)?);
         // Nobody is told to do what was done.
         for warning in &mut warnings {
             if let Warning::Discrete { column, .. } | Warning::Spike { column, .. } = warning
@@ -119,8 +191,60 @@ impl Source {
                 *warning = Warning::StillDiscrete { column: std::mem::take(column), step: *step };
             }
         }
-        Ok(Loaded { table, truth, warnings, dropped_rows, discrete, before_noise })
+        Ok(Loaded { table, truth, warnings, dropped_rows, discrete, before_noise, kinds, words })
     }
+}
+
+impl Asked {
+    /// How a file is read for that: words are taken, and missing cells are kept unless they are to be dropped.
+    fn options(&self, options: &ReadOptions) -> ReadOptions {
+        let mut options = options.clone();
+        if let Some(said) = &self.kinds {
+            let is_word =
+                |kind: &SaidKind| matches!(kind, SaidKind::Categorical | SaidKind::Identifier);
+            let words = said.iter().filter(|(_, kind)| is_word(kind)).map(|(name, _)| name.clone());
+            options.words = Some(words.collect());
+            if options.missing == Missing::Refuse {
+                options.missing = Missing::Keep;
+            }
+        }
+        options
+    }
+
+    /// Columns that noise is added to are numbers with that noise.
+    fn said(&self, said: &BTreeMap<String, SaidKind>) -> BTreeMap<String, SaidKind> {
+        let mut said = said.clone();
+        for column in self.dequantise.keys() {
+            said.insert(column.clone(), SaidKind::Continuous);
+        }
+        said
+    }
+}
+
+/// Checks the columns that have a density; the others have none that could diverge.
+fn check_kinds(
+    name: &str,
+    table: &Table,
+    kinds: &[ColumnKind],
+    dropped_rows: usize,
+) -> Result<Vec<Warning>> {
+    if kinds.is_empty() {
+        return check(name, table, dropped_rows);
+    }
+    check_rows(name, table.rows(), table.dimension(), dropped_rows)?;
+    let modelled = kinds.iter().filter(|kind| kind.is_modelled()).enumerate();
+    let has_density =
+        modelled.filter(|(_, kind)| !kind.kind.shape().is_counted()).map(|(column, _)| column);
+    let columns: Vec<usize> = has_density.collect();
+    if columns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut table = table.select_columns(&columns);
+    if table.values().iter().any(|value| value.is_nan()) {
+        let observed = table.clone();
+        fill(table.values_mut(), &observed, &mut Streams::new(0).stream("check", 0, 0));
+    }
+    check(name, &table, dropped_rows)
 }
 
 impl fmt::Display for Source {

@@ -1,10 +1,13 @@
 //! Columns brought to mean 0 and standard deviation 1 and, if wanted, on to normal scores; and back into the units of the data.
 
 use serde::{Deserialize, Serialize};
+use zhat::ar::FeatureKind;
 use zhat::named;
+use zhat::rng::Stream;
 
 use super::error::{Error, Result};
 use super::marginal::MarginalMap;
+pub use super::shape::Shape;
 use super::table::Table;
 
 /// What the networks are given of each column.
@@ -33,6 +36,9 @@ pub struct Standardiser {
     /// Map of every column's standard units, where there is one; empty where none has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub maps: Vec<Option<MarginalMap>>,
+    /// What values every column has; empty where all are any numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shapes: Vec<Shape>,
 }
 
 impl Standardiser {
@@ -73,7 +79,7 @@ impl Standardiser {
 
     /// Mean and standard deviation of every column, without maps.
     pub fn new(mean: Vec<f64>, std_dev: Vec<f64>) -> Self {
-        Self { mean, std_dev, maps: Vec::new() }
+        Self { mean, std_dev, maps: Vec::new(), shapes: Vec::new() }
     }
 
     /// No change at all.
@@ -122,7 +128,8 @@ impl Standardiser {
     /// A feature in the units of the data.
     pub fn in_units(&self, column: usize, feature: f64) -> f64 {
         let standard = self.map(column).map_or(feature, |map| map.inverse(feature));
-        standard * self.std_dev[column] + self.mean[column]
+        let number = standard * self.std_dev[column] + self.mean[column];
+        self.shape(column).map_or(number, |shape| shape.value(number))
     }
 
     /// `sum_d log T'_d(x_d)` of every row, where `T` leads from the units of the data to features. A log-density in the units
@@ -149,7 +156,12 @@ impl Standardiser {
                 Some(map) => map.log_derivative(standard),
                 None => 0.0,
             };
-            of_map - log_scales[column]
+            match self.shape(column) {
+                // A value that has a probability has no density to change.
+                Some(shape) if shape.is_counted() && !value.is_nan() => 0.0,
+                Some(shape) => of_map - log_scales[column] + shape.log_derivative(f64::from(value)),
+                None => of_map - log_scales[column],
+            }
         };
         rows.chunks_exact(self.dimension())
             .flat_map(|row| row.iter().enumerate().map(of_cell))
@@ -160,8 +172,71 @@ impl Standardiser {
         self.maps.get(column).and_then(Option::as_ref)
     }
 
+    /// Whether a column's values have probabilities, and not a density.
+    pub fn is_counted(&self, column: usize) -> bool {
+        self.shape(column).is_some_and(Shape::is_counted)
+    }
+
+    /// Moves the features of columns with cells anywhere in their cells.
+    pub(crate) fn spread(&self, features: &mut [f32], rng: &mut Stream) {
+        let kinds = self.kinds();
+        for row in features.chunks_exact_mut(self.dimension()) {
+            for (x, kind) in row.iter_mut().zip(&kinds).filter(|(x, _)| !x.is_nan()) {
+                if let FeatureKind::Cells { .. } = kind {
+                    let [low, high] = kind.cell(kind.index_of(*x).expect("a cell"));
+                    *x = low + rng.uniform() as f32 * (high - low);
+                }
+            }
+        }
+    }
+
+    fn shape(&self, column: usize) -> Option<&Shape> {
+        self.shapes.get(column)
+    }
+
     fn standardised(&self, column: usize, value: f64) -> f64 {
-        (value - self.mean[column]) / self.std_dev[column]
+        let number = self.shape(column).map_or(value, |shape| shape.number(value));
+        (number - self.mean[column]) / self.std_dev[column]
+    }
+
+    /// What a model has to know of every feature; empty where all are any numbers.
+    pub fn kinds(&self) -> Vec<FeatureKind> {
+        let feature = |column: usize, number: f64| {
+            let standard = (number - self.mean[column]) / self.std_dev[column];
+            self.map(column).map_or(standard, |map| map.forward(standard)) as f32
+        };
+        let kind = |(column, shape): (usize, &Shape)| match shape {
+            Shape::Classes { levels } => FeatureKind::Categorical { levels: *levels },
+            Shape::Values { .. } => {
+                let edges = shape.edges().into_iter().map(|edge| feature(column, edge)).collect();
+                FeatureKind::Cells { edges }
+            }
+            _ => FeatureKind::Continuous,
+        };
+        let kinds: Vec<FeatureKind> = self.shapes.iter().enumerate().map(kind).collect();
+        match kinds.iter().all(|kind| *kind == FeatureKind::Continuous) {
+            true => Vec::new(),
+            false => kinds,
+        }
+    }
+
+    /// The same for columns some of which are classes, which have neither mean nor deviation: this one is of the others alone.
+    pub(crate) fn with_shapes(self, shapes: Vec<Shape>) -> Self {
+        if shapes.iter().all(|shape| *shape == Shape::Line) {
+            return self;
+        }
+        let mut whole = Self::identity(shapes.len());
+        let numbers = (0..shapes.len()).filter(|&column| !shapes[column].is_classes());
+        let mut maps = vec![None; shapes.len()];
+        for (number, column) in numbers.enumerate() {
+            whole.mean[column] = self.mean[number];
+            whole.std_dev[column] = self.std_dev[number];
+            maps[column] = self.maps.get(number).cloned().flatten();
+        }
+        if maps.iter().any(Option::is_some) {
+            whole.maps = maps;
+        }
+        Self { shapes, ..whole }
     }
 
     fn each(&self, values: &mut [f32], change: impl Fn(usize, f64) -> f64) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zhat::ar::{ArEbm, ArStepConfig, Evaluator, RowScores, SmcEstimate};
+use zhat::ar::{ArEbm, ArStepConfig, Evaluator, ObservedScores, RowScores, SmcEstimate};
 use zhat::criterion::Method;
 use zhat::rng::Streams;
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
@@ -24,7 +24,14 @@ pub struct ArDensity {
     columns: Vec<String>,
     standardiser: Standardiser,
     criterion: Method,
+    /// Particles for what is missing of a row that is scored.
+    particles: usize,
+    /// The proposal, for rows with holes; none where nobody asks for it, or it is the density itself.
+    proposal: Option<Evaluator>,
 }
+
+/// Particles for what is missing of a row that is scored, where nothing else is said.
+const PARTICLES_FOR_HOLES: usize = 128;
 
 impl ArDensity {
     /// The density that a criterion trains: the proposal where it alone was trained, else the model.
@@ -46,7 +53,52 @@ impl ArDensity {
             columns: columns.to_vec(),
             standardiser: standardiser.clone(),
             criterion,
+            particles: PARTICLES_FOR_HOLES,
+            proposal: None,
         })
+    }
+
+    /// With scores of the proposal too where a row has holes, and so many particles for those.
+    pub fn with_holes(mut self, model: &ArEbm, particles: usize, threads: usize) -> Result<Self> {
+        self.particles = particles;
+        if self.criterion != Method::QOnly {
+            let proposal = Evaluator::of_proposal(model, threads)?;
+            self.proposal = Some(proposal.with_watch(Arc::clone(&self.watch)));
+        }
+        Ok(self)
+    }
+
+    /// Log-densities of what is observed of rows, in the units of the data, by the model and by its proposal, and their errors.
+    fn observed(&self, rows: &[f32]) -> Result<[ObservedScores; 2]> {
+        let features = self.standardiser.features(rows);
+        let smc = SmcConfig::new(self.particles)?;
+        let cells = self.standardiser.cell_log_derivatives(rows);
+        let slopes: Vec<f64> = cells
+            .chunks_exact(self.columns.len())
+            .map(|row| row.iter().filter(|slope| !slope.is_nan()).sum())
+            .collect();
+        let of = |evaluator: &Evaluator| -> Result<ObservedScores> {
+            let mut found = evaluator.score_observed(&features, &smc, &Streams::new(0))?;
+            found.log_p.iter_mut().zip(&slopes).for_each(|(log_p, slope)| *log_p += slope);
+            Ok(found)
+        };
+        let model = of(&self.evaluator)?;
+        let proposal = match (&self.proposal, self.criterion) {
+            (Some(proposal), _) => of(proposal)?,
+            (None, Method::QOnly) => model.clone(),
+            (None, _) => ObservedScores {
+                log_p: vec![f64::NAN; slopes.len()],
+                error: vec![f64::NAN; slopes.len()],
+            },
+        };
+        Ok([model, proposal])
+    }
+
+    /// Rows as features with something in the place of what is missing, for what only needs rows to be there.
+    fn some_features(&self, rows: &[f32]) -> Vec<f32> {
+        let mut features = self.standardiser.features(rows);
+        features.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 0.0);
+        features
     }
 
     /// Rows as features, and whether each is whole. One that is not goes through the networks as zeros, for its results to be
@@ -111,6 +163,10 @@ impl Density for ArDensity {
     }
 
     fn score(&self, rows: &[f32]) -> Result<RowScores> {
+        Ok(self.score_with_errors(rows)?.0)
+    }
+
+    fn score_with_errors(&self, rows: &[f32]) -> Result<(RowScores, Vec<f64>)> {
         self.watch.check()?;
         let (features, whole) = self.whole_features(rows);
         let scores = self.evaluator.score(&features);
@@ -123,12 +179,29 @@ impl Density for ArDensity {
             };
             scores.into_iter().zip(whole.iter().copied()).zip(&log_derivatives).map(score).collect()
         };
-        Ok(RowScores { log_p_tilde: in_units(scores.log_p_tilde), log_q: in_units(scores.log_q) })
+        let mut scores =
+            RowScores { log_p_tilde: in_units(scores.log_p_tilde), log_q: in_units(scores.log_q) };
+        let mut errors = vec![0.0; whole.len()];
+        let holed: Vec<usize> = (0..whole.len()).filter(|&row| !whole[row]).collect();
+        if !holed.is_empty() && self.evaluator.scores_holes() {
+            let columns = self.columns.len();
+            let part = |row: &usize| rows[row * columns..][..columns].to_vec();
+            let [model, proposal] =
+                self.observed(&holed.iter().flat_map(part).collect::<Vec<_>>())?;
+            for (at, &row) in holed.iter().enumerate() {
+                scores.log_p_tilde[row] = model.log_p[at];
+                scores.log_q[row] = proposal.log_p[at];
+                errors[row] = model.error[at];
+            }
+        }
+        Ok((scores, errors))
     }
 
     fn cells(&self, rows: &[f32]) -> Result<Option<CellScores>> {
         self.watch.check()?;
-        let (features, whole) = self.whole_features(rows);
+        let (mut features, whole) = self.whole_features(rows);
+        // Of a value with a cell the share below is anywhere between those of its ends: uniform, where the density is right.
+        self.standardiser.spread(&mut features, &mut Streams::new(0).stream("cells", 0, 0));
         let Some(mut cells) = self.evaluator.cells(&features) else { return Ok(None) };
         self.watch.check()?;
         let log_derivatives = self.standardiser.cell_log_derivatives(rows);
@@ -200,7 +273,7 @@ impl Density for ArDensity {
 
     fn tail(&self, rows: &[f32]) -> Result<Tail> {
         self.watch.check()?;
-        let ladder = self.evaluator.ladder(&self.standardiser.features(rows));
+        let ladder = self.evaluator.ladder(&self.some_features(rows));
         self.watch.check()?;
         let worst = ladder.worst();
         // JSON has no infinity.
@@ -214,7 +287,7 @@ impl Density for ArDensity {
 
     fn quadrature_error(&self, rows: &[f32]) -> Result<f64> {
         self.watch.check()?;
-        let error = self.evaluator.quadrature_error(&self.standardiser.features(rows));
+        let error = self.evaluator.quadrature_error(&self.some_features(rows));
         self.watch.check()?;
         Ok(error)
     }

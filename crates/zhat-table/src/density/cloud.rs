@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use zhat::rng::Stream;
 
-use crate::data::{Discrete, Standardiser};
+use crate::data::{Discrete, Shape, Standardiser};
 
 /// Weighted draws of a row, some cells of which may have been given.
 #[derive(Debug, Clone)]
@@ -92,6 +92,23 @@ impl Cloud {
         (0..self.given.len()).filter(|&column| self.given[column].is_nan())
     }
 
+    /// Columns that were drawn and in which two draws differ, unless one is a copy.
+    fn told_apart(&self) -> impl Iterator<Item = usize> {
+        let shapes = &self.standardiser.shapes;
+        self.drawn().filter(|&column| !shapes.get(column).is_some_and(Shape::is_counted))
+    }
+
+    /// The class with the most weight, where a column is classes.
+    fn most_likely(&self, column: usize) -> Option<f64> {
+        self.standardiser.shapes.get(column).filter(|shape| shape.is_classes())?;
+        let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
+        for (value, weight) in self.columns[column].iter().zip(&self.weights) {
+            *shares.entry(*value as u32).or_default() += weight;
+        }
+        let most = shares.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+        most.map(|(class, _)| f64::from(class))
+    }
+
     /// Rows by weight, in random order. A draw is taken twice only where its share of the rows is above one.
     pub fn sample(&self, number: usize, rng: &mut Stream) -> Draws {
         let taken = self.take(number, rng);
@@ -99,7 +116,10 @@ impl Cloud {
             let values: Vec<f32> = taken.iter().map(|&draw| self.columns[column][draw]).collect();
             effective_values(&values, std::iter::repeat(1.0))
         };
-        let effective_sample_size = self.drawn().map(different).fold(number as f64, f64::min);
+        // Copies of a draw, where its values do not tell.
+        let draws: Vec<f32> = taken.iter().map(|&draw| draw as f32).collect();
+        let most = effective_values(&draws, std::iter::repeat(1.0));
+        let effective_sample_size = self.told_apart().map(different).fold(most, f64::min);
         let mut rows: Vec<f32> =
             taken.iter().flat_map(|&draw| self.columns.iter().map(move |c| c[draw])).collect();
         self.standardiser.invert(&mut rows);
@@ -142,14 +162,25 @@ impl Cloud {
         pairs.map(|(&value, weight)| self.in_units(column, value) * weight).sum()
     }
 
-    /// What a missing cell is filled with by its mean: the mean, or the value of a discrete column that is nearest to it.
+    /// What a missing cell is filled with by its mean: the mean, or the value of a discrete column that is nearest to it, or the class
+    /// that is most likely.
     pub fn filling(&self, column: usize) -> f64 {
+        if let Some(class) = self.most_likely(column) {
+            return class;
+        }
         let mean = self.mean(column);
+        if let Some(shape @ Shape::Values { .. }) = self.standardiser.shapes.get(column) {
+            return shape.value(mean);
+        }
         self.discrete(column).map_or(mean, |discrete| discrete.nearest(mean))
     }
 
-    /// The smallest value of a column at which the cumulative weight reaches the level.
+    /// The smallest value of a column at which the cumulative weight reaches the level. Classes have no order: of them it is the one
+    /// that is most likely.
     pub fn quantile(&self, column: usize, level: f64) -> f64 {
+        if let Some(class) = self.most_likely(column) {
+            return class;
+        }
         let values = &self.columns[column];
         let mut order: Vec<usize> = (0..values.len()).collect();
         order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -164,11 +195,19 @@ impl Cloud {
         self.in_units(column, values[draw])
     }
 
-    /// Effective number of different values in the worst column that was drawn.
+    /// Effective number of different values in the worst column that was drawn; where values do not tell copies apart, that of the
+    /// weights.
     pub fn effective_sample_size(&self) -> f64 {
-        self.drawn()
+        let worst = self
+            .told_apart()
             .map(|column| effective_values(&self.columns[column], self.weights.iter().copied()))
-            .fold(f64::INFINITY, f64::min)
+            .fold(f64::INFINITY, f64::min);
+        if worst.is_finite() {
+            return worst;
+        }
+        let squares: f64 = self.weights.iter().map(|weight| weight * weight).sum();
+        let total: f64 = self.weights.iter().sum();
+        self.effective_particles.min(total * total / squares)
     }
 
     fn in_units(&self, column: usize, value: f32) -> f64 {

@@ -46,12 +46,20 @@ pub trait Density: std::fmt::Debug + Send + Sync {
     /// What its work is watched and stopped by.
     fn watch(&self) -> &Watch;
 
-    /// Log-densities of rows, but for `log Z`, and those of the proposal that goes with the density; NaN for a row with a
-    /// missing cell.
+    /// Log-densities of rows, but for `log Z`, and those of the proposal that goes with the density. A row with a missing
+    /// cell has the log-density of what is observed of it, or NaN where the density cannot say.
     ///
     /// # Shapes
     /// - `rows`: `[n, columns]`
     fn score(&self, rows: &[f32]) -> Result<RowScores>;
+
+    /// The same with a standard error of every `log p~`: that of the particles which stand for what is missing of a row. A density that
+    /// knows of them scores rows with holes by what is observed of them.
+    fn score_with_errors(&self, rows: &[f32]) -> Result<(RowScores, Vec<f64>)> {
+        let scores = self.score(rows)?;
+        let errors = vec![0.0; scores.log_q.len()];
+        Ok((scores, errors))
+    }
 
     /// What the density says of every cell given those before it in its row: log-densities, which sum to those of the rows, and shares
     /// of the mass below; NaN for a row with a missing cell. None where it says nothing of a cell without those after it.

@@ -13,7 +13,7 @@ use zhat::criterion::Method;
 use zhat::train::{OptimiserConfig, Schedule, TrainingConfig};
 
 use super::validation::Base;
-use crate::data::{Marginals, ReadOptions, SplitOptions};
+use crate::data::{Asked, Marginals, ReadOptions, SaidKind, SplitOptions};
 use crate::density::Estimation;
 use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
@@ -62,6 +62,20 @@ pub struct DataConfig {
     /// Columns with the step of the uniform noise that is added to them.
     #[serde(default)]
     pub dequantise: BTreeMap<String, f64>,
+    /// Whether it is found out what the columns are: without it all are any numbers, and words and missing cells are refused.
+    #[serde(default)]
+    pub find_kinds: bool,
+    /// What columns are, where that is not to be found out.
+    #[serde(default)]
+    pub kinds: BTreeMap<String, SaidKind>,
+}
+
+impl DataConfig {
+    /// What is asked of a table besides its numbers.
+    pub(crate) fn asked(&self) -> Asked {
+        let asks = self.find_kinds || !self.kinds.is_empty();
+        Asked { dequantise: self.dequantise.clone(), kinds: asks.then(|| self.kinds.clone()) }
+    }
 }
 
 /// The validations on the way, of which the best model is kept.
@@ -141,6 +155,8 @@ impl FitConfig {
                 read: ReadOptions::default(),
                 split: SplitOptions::default(),
                 dequantise: BTreeMap::new(),
+                find_kinds: false,
+                kinds: BTreeMap::new(),
             },
             model: ArEbmConfig { confine: CONFINE, ..ArEbmConfig::small() },
             step: ArStepConfig {
@@ -200,6 +216,7 @@ impl FitConfig {
             ..ArEbmConfig::new(0)
         };
         config.data.marginals = Marginals::Auto;
+        config.data.find_kinds = true;
         let criterion = if few { Method::Rnce } else { Method::QOnly };
         config.step = ArStepConfig { num_negatives: 10, ..ArStepConfig::new(criterion) };
         config.training.averaging = AVERAGING;
@@ -228,12 +245,25 @@ impl FitConfig {
         training.num_steps = num_steps;
     }
 
-    /// Moves what confines a free energy out of the way of the data, where they go that far.
+    /// Moves what confines a free energy out of the way of the data, where they go that far, and does without a mixture where there
+    /// are no numbers for one.
     pub(super) fn clear_of(&mut self, data: &Prepared) {
+        if data.num_numbers() == 0 {
+            // A mixture of no columns is nothing.
+            self.model.gaussian_mixture = false;
+        }
         let furthest = data.train.iter().fold(0.0f32, |furthest, x| furthest.max(x.abs()));
         if self.model.confine > 0.0 {
             self.model.confine = self.model.confine.max(BEYOND_DATA * f64::from(furthest));
         }
+    }
+
+    /// Does not look for kinds where the networks know of none.
+    pub fn settle_kinds(&mut self) {
+        let model = &self.model;
+        self.data.find_kinds &= model.conditioner == Conditioner::Masked
+            && model.energy_form == EnergyForm::Tilted
+            && model.normalisation == Normalisation::Local;
     }
 
     /// Whether the number of steps of a fit of these data is chosen by cross-validation.
@@ -352,6 +382,11 @@ impl FitConfig {
     /// The model's shape for a number of features.
     pub fn shape(&self, features: usize) -> ArEbmConfig {
         ArEbmConfig { features, ..self.model.clone() }
+    }
+
+    /// The networks for the features of some data.
+    pub fn shape_of(&self, data: &Prepared) -> ArEbmConfig {
+        ArEbmConfig { kinds: data.standardiser.kinds(), ..self.shape(data.columns.len()) }
     }
 
     /// Checks the ranges of the settings.

@@ -180,10 +180,12 @@ pub(crate) fn log_z_of(estimates: &[Estimate]) -> LogZ {
 }
 
 fn share_far_out(density: &dyn Density, rows: &[f32]) -> f64 {
-    let features = density.standardiser().features(rows);
-    let rows = features.chunks_exact(density.columns().len());
+    let (standardiser, columns) = (density.standardiser(), density.columns().len());
+    let features = standardiser.features(rows);
+    let rows = features.chunks_exact(columns);
     let number = rows.len().max(1) as f64;
-    rows.filter(|row| row.iter().any(|x| x.abs() > FAR_OUT)).count() as f64 / number
+    let is_far = |(column, x): (usize, &f32)| x.abs() > FAR_OUT && !standardiser.is_counted(column);
+    rows.filter(|row| row.iter().enumerate().any(is_far)).count() as f64 / number
 }
 
 /// Mean and its standard error.

@@ -3,16 +3,16 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArStep};
 use zhat::gaussian_mixture::Selected;
 use zhat::rng::Streams;
-use zhat::train::{Answer, Difference, Ended, Rows, Trainer, TrainingConfig, Validated};
+use zhat::train::{Answer, Difference, Ended, Trainer, TrainingConfig, Validated};
 use zhat::watch::Watch;
 
 use super::config::FitConfig;
 use super::known::initial_model;
+use super::rows::{TrainingRows, numbers};
 use super::validation::{Base, Validator};
 use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
@@ -118,7 +118,7 @@ fn rounds(training: &TrainingConfig) -> Vec<u64> {
 /// Some rows left out, and a model that is trained on the others.
 struct Fold {
     trainer: Trainer<ArEbm, ArStep>,
-    train: Rows,
+    train: TrainingRows,
     /// In the units of the data.
     left_out: Vec<f32>,
 }
@@ -144,11 +144,12 @@ impl Fold {
             rows.flat_map(|row| &data.train[row * features..][..features]).copied().collect()
         };
         let train = rows(&mut order[..part.start].iter().chain(&order[part.end..]));
-        let shape = [train.len() / features, features];
         let streams = Streams::new(config.seed).derive("fold", fold as u64);
-        let known = known.map(|known| known.refit(&train, &streams, watch));
-        let model = initial_model(config, features, known.transpose()?, &streams)?;
-        let train = Rows::new(Tensor::from_data(TensorData::new(train, shape), &Device::flex()));
+        let refit =
+            |known: &Selected| known.refit(&numbers(data, &train, &streams), &streams, watch);
+        let known = known.map(refit);
+        let model = initial_model(config, data, known.transpose()?, &streams)?;
+        let train = TrainingRows::new(data, train, &streams);
         let step = ArStep::new(&config.step, 1)?;
         let trainer = Trainer::new(model, step, config.training.clone(), streams)?;
         Ok(Self { trainer, train, left_out: data.in_units(&rows(&mut order[part].iter())) })
@@ -166,6 +167,7 @@ impl Fold {
         if ended == Ended::Stopped {
             return Err(zhat::Error::Stopped.into());
         }
+        self.train.redraw(self.trainer.model(), step, 1)?;
         let found = validator.validate(self.trainer.model(), &self.left_out, 1)?;
         let is_trained = !self.trainer.progress().warming_up;
         let proposal = found.proposal.expect("the autoregressive EBM has a proposal");

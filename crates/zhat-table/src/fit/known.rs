@@ -1,7 +1,7 @@
 //! The model that training starts from, with the stack of Gaussian mixtures beside its head if it has one.
 
 use burn::tensor::Device;
-use zhat::ar::ArEbm;
+use zhat::ar::{ArEbm, FeatureKind};
 use zhat::gaussian_mixture::{
     GaussianMixture, Selected, Selection, select, select_by_cross_validation,
 };
@@ -9,6 +9,7 @@ use zhat::rng::Streams;
 use zhat::watch::Watch;
 
 use super::config::FitConfig;
+use super::rows::numbers;
 use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
 
@@ -28,7 +29,11 @@ pub(super) fn stack(
         return Ok(None);
     }
     let streams = Streams::new(config.seed).derive("gaussian-mixture", 0);
-    let (train, validation, features) = (&data.train, &data.validation, data.columns.len());
+    let features = data.num_numbers();
+    let (train, validation) = (
+        &numbers(data, &data.train, &streams),
+        &numbers(data, &data.validation, &streams.derive("validation", 0)),
+    );
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
         TableError::config(format!("threads is {threads}, but cannot be started: {error}"))
     })?;
@@ -48,12 +53,24 @@ pub(super) fn stack(
 /// The model before its first step.
 pub(super) fn initial_model(
     config: &FitConfig,
-    features: usize,
+    data: &Prepared,
     known: Option<GaussianMixture>,
     streams: &Streams,
 ) -> Result<ArEbm> {
     let device = Device::flex().autodiff();
-    let model = config.shape(features).init(&device, &mut streams.stream("init", 0, 0))?;
+    let mut model = config.shape_of(data).init(&device, &mut streams.stream("init", 0, 0))?;
+    for (feature, kind) in model.shape.kinds.clone().iter().enumerate() {
+        if let FeatureKind::Categorical { levels } = kind {
+            let mut counts = vec![0.0; *levels];
+            let classes = data.train.iter().skip(feature).step_by(data.columns.len());
+            classes
+                .filter(|class| !class.is_nan())
+                .for_each(|&class| counts[class as usize] += 1.0);
+            let total = counts.iter().sum::<f64>().max(1.0);
+            counts.iter_mut().for_each(|count| *count /= total);
+            model = model.with_class_shares(feature, &counts);
+        }
+    }
     Ok(match known {
         Some(mixture) => model.with_gaussian_mixture(mixture),
         None => model,

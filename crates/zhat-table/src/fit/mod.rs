@@ -7,6 +7,7 @@ mod events;
 mod folds;
 mod known;
 mod memory;
+mod rows;
 mod schedule;
 mod session;
 mod settings;

@@ -81,7 +81,7 @@ impl Limit {
         let least = (0.01 * self.time().seconds).clamp(0.02, 1.0);
         let step = StepTimer::new(config, data, threads)?.means(clock, least, watch)?;
         let streams = &mut Streams::new(config.seed).stream("init", 0, 0);
-        let model = config.shape(features).init(&Device::flex(), streams)?;
+        let model = config.shape_of(data).init(&Device::flex(), streams)?;
         let validator = Validator::new(config, data);
         let part = if data.validation.is_empty() { &data.train } else { &data.validation };
         let rows = data.in_units(config.validation.of_rows(part, features));

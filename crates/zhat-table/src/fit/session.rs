@@ -5,13 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use burn::tensor::{Device, Tensor, TensorData};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArStep};
 use zhat::gaussian_mixture::Selected;
 use zhat::rng::Streams;
-use zhat::train::{self, Answer, Difference, Ended, Rows, Trainer, TrainerState};
+use zhat::train::{self, Answer, Difference, Ended, Trainer, TrainerState};
 use zhat::watch::Watch;
 
 use super::clock::Limit;
@@ -20,6 +19,7 @@ use super::evaluation::{cross_check, work_of_evaluation};
 use super::events::{Event, FitReport};
 use super::folds::{CrossValidation, Round, cross_validate};
 use super::known::{initial_model, stack};
+use super::rows::TrainingRows;
 use super::validation::Validator;
 use crate::density::with_cells;
 use crate::error::{Result, TableError};
@@ -45,6 +45,8 @@ pub struct Session {
     checkpoints: Checkpoints,
     /// Seconds that the run took before this session.
     seconds: f64,
+    /// Missing cells of the training part, as they were drawn last before this session.
+    drawn: Vec<f32>,
 }
 
 /// What a checkpoint says beside the state of the trainer.
@@ -53,6 +55,9 @@ struct Note {
     metrics_bytes: u64,
     seconds: f64,
     data_hash: String,
+    /// Missing cells of the training part, as they were drawn last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<f32>,
 }
 
 /// Where the numbers of a run go while it goes on.
@@ -120,6 +125,7 @@ impl Session {
         session.checkpoints.forget_after(state.progress.step)?;
         session.log.metrics = Metrics::open(&session.run.metrics(), note.metrics_bytes)?;
         session.seconds = note.seconds;
+        session.drawn = note.missing;
         session.trainer.restore(state)?;
         Ok((session, warnings))
     }
@@ -128,7 +134,13 @@ impl Session {
     fn begun(mut self) -> Result<Self> {
         self.log.metrics = Metrics::open(&self.run.metrics(), 0)?;
         let Self { checkpoints, trainer, data, .. } = &self;
-        save(checkpoints, &mut trainer.state()?, 0, 0.0, &data.hash)?;
+        let note = Note {
+            metrics_bytes: 0,
+            seconds: 0.0,
+            data_hash: data.hash.clone(),
+            missing: Vec::new(),
+        };
+        save(checkpoints, &mut trainer.state()?, &note)?;
         Ok(self)
     }
 
@@ -144,7 +156,7 @@ impl Session {
         let streams = Streams::new(config.seed);
         let known = stack(&config, &data, threads, watch)?;
         let mixture = known.as_ref().map(|known| known.mixture.clone());
-        let model = initial_model(&config, data.columns.len(), mixture, &streams)?;
+        let model = initial_model(&config, &data, mixture, &streams)?;
         let step = ArStep::new(&config.step, threads)?;
         let trainer = Trainer::new(model, step, config.training.clone(), streams)?;
         let validation = std::mem::take(&mut data.validation);
@@ -176,6 +188,7 @@ impl Session {
             log,
             checkpoints,
             seconds: 0.0,
+            drawn: Vec::new(),
         })
     }
 
@@ -261,9 +274,13 @@ impl Session {
     ) -> Result<Ended> {
         let earlier = self.seconds;
         let Self { run, data, trainer, log, checkpoints, config, .. } = self;
-        let shape = [data.train.len() / data.columns.len(), data.columns.len()];
-        let rows = TensorData::new(std::mem::take(&mut data.train), shape);
-        let rows = Rows::new(Tensor::from_data(rows, &Device::flex()));
+        let streams = Streams::new(config.seed);
+        let rows = TrainingRows::new(data, data.train.clone(), &streams);
+        data.train = Vec::new();
+        rows.restore(&self.drawn);
+        let mut drawn = rows.drawn();
+        let redraw_every = TrainingRows::redraw_every(config.training.num_steps);
+        let threads = self.threads;
         // Training ends by the watch or by the clock, and what comes after it by the watch alone.
         let until = Watch::default();
         let mut kept = log.metrics.bytes();
@@ -275,8 +292,11 @@ impl Session {
         };
         let mut handle = |event: train::Event<ArEbm, ArStep>| -> Result<()> {
             match event {
-                train::Event::Step { step, report, learning_rate, .. } => {
+                train::Event::Step { step, model, report, learning_rate, .. } => {
                     log.step(step, report, learning_rate)?;
+                    if step.is_multiple_of(redraw_every) {
+                        rows.redraw(model, step, threads)?;
+                    }
                     observer(&Event::Step { step, steps: last, report });
                     if watch.is_stopped() || is_over(step) {
                         until.stop();
@@ -299,10 +319,18 @@ impl Session {
                 }
                 train::Event::Checkpoint(state) => {
                     kept = log.metrics.bytes();
-                    save(checkpoints, state, kept, started.elapsed().as_secs_f64(), &data.hash)?;
+                    drawn = rows.drawn();
+                    let note = Note {
+                        metrics_bytes: kept,
+                        seconds: started.elapsed().as_secs_f64(),
+                        data_hash: data.hash.clone(),
+                        missing: drawn.clone(),
+                    };
+                    save(checkpoints, state, &note)?;
                 }
                 train::Event::RolledBack { from, to, reason, rate_factor } => {
                     log.metrics = Metrics::open(&run.metrics(), kept)?;
+                    rows.restore(&drawn);
                     observer(&Event::Warning(&format!(
                         "step {from}: {reason} Back to step {to} with the learning rate times {rate_factor}."
                     )));
@@ -351,6 +379,7 @@ impl Session {
             density: answer,
             gaussian_mixture: model.known.clone(),
             discrete: self.data.discrete.clone(),
+            kinds: self.data.kinds.clone(),
             step: best_step,
         };
         let digest = save_model(&self.run, model, &card)?;
@@ -393,15 +422,8 @@ impl Session {
     }
 }
 
-fn save(
-    checkpoints: &Checkpoints,
-    state: &mut TrainerState,
-    metrics_bytes: u64,
-    seconds: f64,
-    data_hash: &str,
-) -> Result<()> {
-    let note = Note { metrics_bytes, seconds, data_hash: data_hash.into() };
-    state.note = serde_json::to_string(&note).expect("a note is plain data");
+fn save(checkpoints: &Checkpoints, state: &mut TrainerState, note: &Note) -> Result<()> {
+    state.note = serde_json::to_string(note).expect("a note is plain data");
     checkpoints.save(state)
 }
 

@@ -22,6 +22,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("data.standardise", "true, false", "Whether columns are brought to mean 0 and standard deviation 1"),
     setting("data.marginals", "standard, gaussian, auto", "What the networks see of a column: standard units or normal scores"),
     setting("data.dequantise.COLUMN", "number", "Step of the uniform noise that is added to this column"),
+    setting("data.find-kinds", "true, false", "Whether it is found out what columns are; if not, all are numbers"),
+    setting("data.kinds.COLUMN", "continuous, positive, bounded:0:1, integer, categorical, identifier", "What this column is, where that is not to be found out"),
     setting("data.read.format", "csv, npy, parquet", "Format of the file, where its name does not say it"),
     setting("data.read.columns", "list of texts", "Columns to keep, by name or position (3, 3-9); empty for all"),
     setting("data.read.without", "list of texts", "Columns to leave out of those"),
@@ -103,6 +105,7 @@ mod tests {
     fn full() -> FitConfig {
         let given = [
             "data.dequantise.COLUMN=1.0",
+            "data.kinds.COLUMN=integer",
             "data.read.format=npy",
             "data.read.delimiter=\";\"",
             "data.read.max-rows=5",

@@ -12,6 +12,7 @@ use zhat::watch::Watch;
 
 use super::clock::Clock;
 use super::config::FitConfig;
+use super::rows::filled;
 use crate::error::Result;
 use crate::prepare::Prepared;
 
@@ -53,13 +54,14 @@ impl StepTimer {
         let (streams, features) = (Streams::new(config.seed), data.columns.len());
         let trainer = |criterion| {
             let device = Device::flex().autodiff();
-            let model = config.shape(features).init(&device, &mut streams.stream("init", 0, 0))?;
+            let model = config.shape_of(data).init(&device, &mut streams.stream("init", 0, 0))?;
             let settings = ArStepConfig { criterion, warm_up: 0, ..config.step.clone() };
             let step = ArStep::new(&settings, threads)?;
             Trainer::new(model, step, config.training.clone(), streams)
         };
         let rows = config.training.batch_size.min(data.train.len() / features);
-        let x = TensorData::new(data.train[..rows * features].to_vec(), [rows, features]);
+        let some = filled(data, data.train[..rows * features].to_vec(), &streams);
+        let x = TensorData::new(some, [rows, features]);
         Ok(Self {
             trainers: [trainer(Method::QOnly)?, trainer(config.step.criterion)?],
             batch: Tensor::from_data(x, &Device::flex()).into(),

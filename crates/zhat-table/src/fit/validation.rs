@@ -26,6 +26,9 @@ pub enum Base {
     Never,
 }
 
+/// Particles for what is missing of a validation row: models are compared by the same draws.
+const PARTICLES_FOR_HOLES: usize = 32;
+
 /// How models of a fit become densities, and how they are looked at.
 #[derive(Debug, Clone)]
 pub(super) struct Validator {
@@ -35,6 +38,7 @@ pub(super) struct Validator {
     base: Base,
     settings: Estimation,
     streams: Streams,
+    has_holes: bool,
 }
 
 impl Validator {
@@ -47,6 +51,7 @@ impl Validator {
             settings: Estimation::new(config.validation.particles, 1),
             // One set of draws for all validations: models differ, their luck does not.
             streams: Streams::new(config.seed).derive("validation", 0),
+            has_holes: data.kinds.iter().any(|kind| kind.missing > 0),
         }
     }
 
@@ -62,7 +67,12 @@ impl Validator {
             Answer::Model => self.criterion,
             Answer::Proposal => Method::QOnly,
         };
-        ArDensity::new(model, criterion, &self.columns, &self.standardiser, threads, watch)
+        let (columns, standardiser) = (&self.columns, &self.standardiser);
+        let density = ArDensity::new(model, criterion, columns, standardiser, threads, watch)?;
+        match self.has_holes {
+            true => density.with_holes(model, PARTICLES_FOR_HOLES, threads),
+            false => Ok(density),
+        }
     }
 
     /// The model on rows in the units of the data.

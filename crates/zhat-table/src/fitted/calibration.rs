@@ -27,17 +27,20 @@ pub struct Uniformity {
 }
 
 impl Calibration {
-    /// From the shares below the cells of rows; rows with a cell of which nothing is known are left out.
+    /// From the shares below the cells of rows; cells of which nothing is known, such as classes, are left out.
     ///
     /// # Shapes
     /// - `below`: `[n, columns]`, row-major
     pub fn new(below: &[f64], columns: usize) -> Self {
         let whole: Vec<&[f64]> = below
             .chunks_exact(columns)
-            .filter(|row| row.iter().all(|share| !share.is_nan()))
+            .filter(|row| row.iter().any(|share| !share.is_nan()))
             .collect();
         let rows = whole.len();
-        let of_column = |column: usize| Uniformity::new(whole.iter().map(|row| row[column]));
+        let of_column = |column: usize| {
+            let shares = whole.iter().map(|row| row[column]);
+            Uniformity::new(shares.filter(|share| !share.is_nan()))
+        };
         // Dvoretzky, Kiefer and Wolfowitz's bound with Massart's constant, which holds for any number of rows.
         let band = ((2.0 * columns as f64 / LEVEL).ln() / (2.0 * rows.max(1) as f64)).sqrt();
         Self { rows, columns: (0..columns).map(of_column).collect(), band }
@@ -85,14 +88,14 @@ mod tests {
     fn distances_are_those_of_a_sum_by_hand() {
         let shares = [0.9, 0.2, f64::NAN, 0.5, 0.3, 0.1, 0.4, 0.8];
         let calibration = Calibration::new(&shares, 2);
-        assert_eq!(calibration.rows, 3);
+        assert_eq!(calibration.rows, 4);
         // 0.3, 0.4 and 0.9: before 0.9 two thirds of the rows are below, and after 0.4.
         assert!((calibration.columns[0].distance - 0.3).abs() < 1e-12);
-        // 0.1, 0.2 and 0.8: two thirds are at most 0.2.
-        assert!((calibration.columns[1].distance - (2.0 / 3.0 - 0.2)).abs() < 1e-12);
+        // 0.1, 0.2, 0.5 and 0.8: half are at most 0.2.
+        assert!((calibration.columns[1].distance - 0.3).abs() < 1e-12);
         let differences = calibration.columns[1].differences(4);
         assert_eq!(differences.len(), 5);
-        assert!((differences[1].1 - (2.0 / 3.0 - 0.25)).abs() < 1e-12);
+        assert!((differences[1].1 - 0.25).abs() < 1e-12);
         assert_eq!((differences[0].1, differences[4]), (0.0, (1.0, 0.0)));
     }
 

@@ -6,7 +6,7 @@ use zhat::named;
 use zhat::rng::{Stream, Streams};
 
 use super::Fitted;
-use crate::data::{ReadOptions, TableWriter};
+use crate::data::{Form, ReadOptions, TableWriter};
 use crate::density::{Cloud, Density};
 use crate::error::{Result, TableError};
 use crate::memory;
@@ -43,6 +43,8 @@ pub struct ImputeOptions {
     pub particles: usize,
     /// Seed of the draws.
     pub seed: u64,
+    /// Whether the output is text, which holds words and every column of a file of text, in their order; if not, words are codes.
+    pub text: bool,
 }
 
 /// What was filled.
@@ -89,7 +91,8 @@ impl ImputeOptions {
     }
 }
 
-/// Fills the missing cells of a file row by row, in the order of the file and in the units of its data.
+/// Fills the missing cells of a file row by row, in the order of the file and in the units of its data. As text, every column of a file of
+/// text is kept, and what is not missing stays as it is written. `create` is given the names of all columns, when there is a row.
 ///
 /// `effective_sample_size` is that of the draws behind the worst of a row's missing cells (empty where none is missing);
 /// `trusted` is 0 where that is below [`ENOUGH`] even with more particles, else 1.
@@ -98,9 +101,12 @@ pub fn impute(
     source: &str,
     read: &ReadOptions,
     options: &ImputeOptions,
-    out: &mut TableWriter,
+    create: impl FnOnce(&[String]) -> Result<TableWriter>,
 ) -> Result<Imputed> {
     options.validate()?;
+    let read = &ReadOptions { carry_every: options.text, ..read.clone() };
+    let (mut create, mut out) = (Some(create), None);
+    let kinds = fitted.kinds();
     let streams = Streams::new(options.seed).derive("impute", 0);
     let (density, features) = (fitted.density(), fitted.density().columns().len());
     let mut total = Imputed { rows: 0, incomplete: 0, cells: 0, doubtful: 0 };
@@ -110,16 +116,56 @@ pub fn impute(
         let cells = (1.0 + options.quantiles.len() as f64) * features as f64 + 3.0;
         let needed = 8.0 * cells * options.copies as f64 * rows.len() as f64;
         memory::check("copies", options.copies, needed)?;
-        for (row, filled) in rows.iter().zip(fill_batch(density, &rows, options, &streams)?) {
+        let carried = table.carried();
+        if let Some(create) = create.take() {
+            let mut columns = options.columns(density.columns());
+            if !carried.columns.is_empty() {
+                columns.splice(..features, carried.columns.iter().cloned());
+            }
+            out = Some(create(&columns)?);
+        }
+        let Some(out) = &mut out else { return Ok(()) };
+        let filled = fill_batch(density, &rows, options, &streams)?;
+        for (at, (row, filled)) in rows.iter().zip(filled).enumerate() {
             let missing = row.iter().filter(|value| value.is_nan()).count();
             total.rows += 1;
             total.cells += missing;
             total.incomplete += usize::from(missing > 0);
             total.doubtful += usize::from(!filled.is_trusted());
-            out.rows(&filled.lines)?;
+            if !options.text || carried.columns.is_empty() && kinds.is_none() {
+                out.rows(&filled.lines)?;
+                continue;
+            }
+            let text = |column: usize, value: f64| match &kinds {
+                Some(kinds) => kinds[column].text(value),
+                None => Form::Plain.text(value),
+            };
+            let (mut texts, mut numbers) = (Vec::new(), Vec::new());
+            let width = filled.lines.len() / options.copies;
+            for line in filled.lines.chunks_exact(width) {
+                let cells = line[..features].iter().enumerate().map(|(c, &value)| text(c, value));
+                match carried.columns.is_empty() {
+                    true => texts.extend(cells),
+                    false => {
+                        let places = carried.row(at).iter().zip(&carried.of_table);
+                        texts.extend(places.map(|(cell, place)| match place {
+                            Some(column) if row[*column].is_nan() => text(*column, line[*column]),
+                            _ => cell.clone(),
+                        }));
+                    }
+                }
+                let quantiles = (1 + options.quantiles.len()) * features;
+                let of_quantiles = line[features..quantiles].iter().enumerate();
+                texts.extend(of_quantiles.map(|(at, &value)| text(at % features, value)));
+                numbers.extend_from_slice(&line[quantiles..]);
+            }
+            out.labelled(&texts, &numbers, options.copies)?;
         }
         Ok(())
     })?;
+    if let Some(out) = out {
+        out.finish()?;
+    }
     Ok(total)
 }
 
@@ -208,6 +254,7 @@ mod tests {
             quantiles: vec![0.05, 0.95],
             particles: 500,
             seed: 0,
+            text: true,
         };
         good.validate().unwrap();
         let message = |options: ImputeOptions| options.validate().unwrap_err().to_string();

@@ -14,7 +14,7 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use burn::tensor::Device;
 use serde::Deserialize;
@@ -35,7 +35,8 @@ pub use score::{ScoreOptions, Scored, score};
 pub use strangest::{StrangeRow, Strangest, strangest};
 pub use verdict::Verdict;
 
-use crate::data::{Discrete, Flow, Missing, ReadOptions, Source, Table, read_batches};
+use crate::data::kinds::{Code, Kind};
+use crate::data::{ColumnKind, Discrete, Flow, Missing, ReadOptions, Source, Table, read_batches};
 use crate::density::{ArDensity, Density, Tail, with_cells};
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, log_z_of};
@@ -48,6 +49,9 @@ const BATCH: usize = 1 << 14;
 
 /// Draws that are contexts for a look at the tails, where there are no rows.
 const CONTEXTS: usize = 64;
+
+/// Particles for what is missing of a row that is scored.
+const PARTICLES_FOR_HOLES: usize = 128;
 
 /// Models of an earlier format do not know their discrete columns, but their run knows the steps of the noise.
 fn discrete_before_5(config: &FitConfig) -> BTreeMap<String, Discrete> {
@@ -64,6 +68,8 @@ pub struct Fitted {
     integrity: Integrity,
     /// Whether model and card are as the fit wrote them.
     is_whole: bool,
+    /// Words of the data that the model does not know: by column, the first of them, and in how many cells one was.
+    unknown: Mutex<BTreeMap<String, (String, usize)>>,
 }
 
 impl Fitted {
@@ -85,13 +91,16 @@ impl Fitted {
         }
         let (model, card, is_whole) = load_model(&run, &Device::flex(), integrity)?;
         let (by, columns, standardiser) = (card.density_by()?, &card.columns, &card.standardiser);
-        let density = ArDensity::new(&model, by, columns, standardiser, threads, watch)?;
+        let mut density = ArDensity::new(&model, by, columns, standardiser, threads, watch)?;
+        if !card.kinds.is_empty() {
+            density = density.with_holes(&model, PARTICLES_FOR_HOLES, threads)?;
+        }
         let discrete = match card.format {
             ..5 if card.discrete.is_empty() => discrete_before_5(&FitConfig::read(&run.config())?),
             _ => card.discrete.clone(),
         };
         let density = with_cells(Box::new(density), &discrete);
-        Ok(Self { run, card, density, integrity, is_whole })
+        Ok(Self { run, card, density, integrity, is_whole, unknown: Mutex::default() })
     }
 
     /// Whether the model is as its fit wrote it.
@@ -166,6 +175,61 @@ impl Fitted {
         Ok((report, is_own && self.is_whole))
     }
 
+    /// How a file is read for the model: its columns, by what they are.
+    fn read_options(&self, options: &ReadOptions) -> ReadOptions {
+        ReadOptions {
+            model_columns: self.card.columns.clone(),
+            model_kinds: self.card.kinds.clone(),
+            ..options.clone()
+        }
+    }
+
+    /// What the model's columns are, in their order; none where it has no kinds.
+    pub fn kinds(&self) -> Option<Vec<&ColumnKind>> {
+        let kinds = &self.card.kinds;
+        (!kinds.is_empty()).then(|| kinds.iter().filter(|kind| kind.is_modelled()).collect())
+    }
+
+    /// What a user gives for a column, as a number or a code.
+    pub fn given(&self, name: &str, text: &str) -> Result<(String, f64)> {
+        let wrong =
+            |expected: &str| TableError::setting("given", format!("{name}={text}"), expected);
+        let kind = self.card.kinds.iter().find(|kind| kind.name == name && kind.is_modelled());
+        let value = match kind.map(|kind| (kind, kind.code(text))) {
+            Some((_, Code::Value(value))) => value,
+            Some((ColumnKind { kind: Kind::Categorical { levels }, .. }, _)) => {
+                let other = levels[levels.len() - 1] == text;
+                let known = levels[..levels.len() - 1].join(", ");
+                match other {
+                    true => (levels.len() - 1) as f64,
+                    false => return Err(wrong(&format!("one of {known}"))),
+                }
+            }
+            _ => text.parse().map_err(|_| wrong("a number"))?,
+        };
+        Ok((name.to_owned(), value))
+    }
+
+    /// What there is to say of words that the model does not know.
+    pub fn warnings(&self) -> Vec<String> {
+        let unknown = self.unknown.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let tell = |(column, (word, number)): (&String, &(String, usize))| {
+            let cells =
+                if *number == 1 { "one cell has".into() } else { format!("{number} cells have") };
+            format!(
+                "column {column}: {cells} a word that the model does not know, such as {word:?}; it counts as rare ones do"
+            )
+        };
+        unknown.iter().map(tell).collect()
+    }
+
+    fn note_unknown(&self, words: &[(String, String, usize)]) {
+        let mut unknown = self.unknown.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        for (column, word, number) in words {
+            unknown.entry(column.clone()).or_insert_with(|| (word.clone(), 0)).1 += number;
+        }
+    }
+
     fn there_is_z(&self, tail: &Tail, log_z: f64, error: f64) -> Result<(f64, f64)> {
         if tail.falls {
             return Ok((log_z, error));
@@ -180,13 +244,12 @@ impl Fitted {
         options: &ReadOptions,
         mut take: impl FnMut(Table) -> Flow,
     ) -> Result<usize> {
-        let options = ReadOptions {
-            model_columns: self.card.columns.clone(),
-            missing: Missing::Keep,
-            ..options.clone()
-        };
+        let options = ReadOptions { missing: Missing::Keep, ..self.read_options(options) };
         match Source::parse(source)? {
-            Source::File(path) => Ok(read_batches(&path, &options, BATCH, take)?),
+            Source::File(path) => Ok(read_batches(&path, &options, BATCH, |table| {
+                self.note_unknown(&table.carried().unknown);
+                take(table)
+            })?),
             set => {
                 let mut rng = Streams::new(0).stream("data", 1, 0);
                 let table = set.load(&options, &mut rng)?.table;

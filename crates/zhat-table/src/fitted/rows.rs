@@ -1,11 +1,9 @@
 //! The rows that a model is assessed on: those that its run kept for the test, or others.
 
-use std::collections::BTreeMap;
-
 use zhat::rng::Streams;
 
 use super::Fitted;
-use crate::data::{Builtin, Loaded, ReadOptions, Source};
+use crate::data::{Asked, Builtin, Loaded, ReadOptions, Source};
 use crate::error::{Result, TableError};
 use crate::prepare::prepare_watched;
 
@@ -40,11 +38,13 @@ impl Fitted {
 
     /// All rows of a file or a built-in set.
     pub fn rows_of(&self, source: &str, options: &ReadOptions, seed: u64) -> Result<TestRows> {
-        let options = ReadOptions { model_columns: self.card.columns.clone(), ..options.clone() };
+        let options = self.read_options(options);
         // Not the stream that a fit draws its data from.
         let mut rng = Streams::new(seed).stream("fresh-data", 0, 0);
-        let (source, none, watch) = (Source::parse(source)?, BTreeMap::new(), self.density.watch());
+        let (source, none, watch) =
+            (Source::parse(source)?, Asked::default(), self.density.watch());
         let Loaded { table, truth, .. } = source.load_watched(&options, &none, &mut rng, watch)?;
+        self.note_unknown(&table.carried().unknown);
         let features = table.dimension();
         let test = table.into_values();
         let truth = truth.map(|truth| mean_log_density(&*truth, &test, features));

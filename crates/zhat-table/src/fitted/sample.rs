@@ -3,7 +3,7 @@
 use serde::Serialize;
 use zhat::rng::Streams;
 
-use crate::data::Table;
+use crate::data::{ColumnKind, Shape, Table};
 use crate::density::{Density, Draws, FAR_OUT, row_with};
 use crate::error::{Result, TableError};
 use crate::memory;
@@ -47,6 +47,12 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// The rows as the user writes them.
+    pub fn texts(&self, kinds: &[&ColumnKind]) -> Vec<String> {
+        let cells = self.table.values().iter().enumerate();
+        cells.map(|(at, &value)| kinds[at % kinds.len()].text(f64::from(value))).collect()
+    }
+
     /// As many independent rows, in words, where they are fewer than the rows.
     pub fn warning(&self) -> Option<String> {
         worth_fewer(self.rows, self.effective_sample_size)
@@ -102,7 +108,10 @@ pub fn sample(density: &dyn Density, options: &SampleOptions) -> Result<Sample> 
 fn far_out(density: &dyn Density, given: &[f32]) -> Vec<String> {
     let standardiser = density.standardiser();
     let (standard, features) = (standardiser.standard(given), standardiser.features(given));
-    let is_far = |column: usize| standard[column].abs().min(features[column].abs()) > FAR_OUT;
+    let is_far = |column: usize| {
+        standard[column].abs().min(features[column].abs()) > FAR_OUT
+            && !standardiser.shapes.get(column).is_some_and(Shape::is_classes)
+    };
     let tell = |column: usize| {
         format!(
             "{}={} is {:.0} standard deviations from the mean of its column ({:.4}): the model knows nothing there, and the draws \

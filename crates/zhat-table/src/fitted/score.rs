@@ -4,15 +4,19 @@ use serde::Serialize;
 
 use super::Fitted;
 use crate::data::{ReadOptions, TableWriter};
-use crate::error::Result;
+use crate::error::{Result, TableError};
 
 /// What was scored.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Scored {
     /// Rows that were read and written.
     pub rows: usize,
-    /// Those among them with a missing cell, which have no log-density.
+    /// Those among them that have no log-density, for a missing cell.
     pub missing: usize,
+    /// Those among them with a missing cell that have one, of what is observed of them.
+    pub holed: usize,
+    /// The largest standard error of one of these.
+    pub largest_error: f64,
     /// Mean log-density of the others.
     pub mean_log_density: f64,
     /// Standard error of the mean over the rows.
@@ -30,14 +34,25 @@ pub struct ScoreOptions {
     pub parts: bool,
     /// Where it stands among all rows: the strangest, with the lowest log-density, is the first. All scores are held for that.
     pub rank: bool,
+    /// Its standard error: that of the particles which stand for missing cells.
+    pub errors: bool,
+    /// The log-density of each column given those before it: they sum to that of the row.
+    pub explain: bool,
 }
 
 impl ScoreOptions {
     /// Names of the columns that are written: 64-bit numbers.
-    fn columns(self) -> impl Iterator<Item = String> {
-        let names = ["log_density", "log_p_tilde", "log_q"].into_iter();
-        let names = names.take(if self.parts { 3 } else { 1 });
-        names.chain(self.rank.then_some("rank")).map(String::from)
+    fn columns(self, model: &[String]) -> Vec<String> {
+        let mut names = vec!["log_density".to_owned()];
+        names.extend(self.errors.then(|| "standard_error".to_owned()));
+        if self.parts {
+            names.extend(["log_p_tilde", "log_q"].map(String::from));
+        }
+        if self.explain {
+            names.extend(model.iter().map(|name| format!("log_density_of_{name}")));
+        }
+        names.extend(self.rank.then(|| "rank".to_owned()));
+        names
     }
 }
 
@@ -51,28 +66,45 @@ pub fn score(
     create: impl FnOnce(&[String]) -> Result<TableWriter>,
 ) -> Result<Scored> {
     let (log_z, se_log_z) = fitted.log_z()?;
-    let (mut missing, mut moments) = (0, Moments::default());
+    let (mut missing, mut holed, mut largest_error) = (0, 0, 0.0f64);
+    let mut moments = Moments::default();
+    let columns = &fitted.card().columns;
     let (mut create, mut out) = (Some(create), None);
     // Labels and lines of all rows, where they must be ranked first.
     let (mut held_labels, mut held) = (Vec::new(), Vec::new());
-    let width = options.columns().count() - usize::from(options.rank);
+    let width = options.columns(columns).len() - usize::from(options.rank);
     let rows = fitted.stream(source, read, |table| {
-        let scores = fitted.density().score(table.values())?;
+        let (scores, errors) = fitted.density().score_with_errors(table.values())?;
+        let cells = match options.explain {
+            true => Some(fitted.density().cells(table.values())?.ok_or_else(no_parts)?),
+            false => None,
+        };
         let mut lines = Vec::with_capacity(width * scores.log_q.len());
-        for (log_p_tilde, log_q) in scores.log_p_tilde.iter().zip(&scores.log_q) {
+        let rows = scores.log_p_tilde.iter().zip(&scores.log_q).zip(&errors).enumerate();
+        for (row, ((log_p_tilde, log_q), error)) in rows {
             let log_density = log_p_tilde - log_z;
             match log_density.is_nan() {
                 true => missing += 1,
-                false => moments.add(log_density),
+                false => {
+                    moments.add(log_density);
+                    holed += usize::from(table.row(row).iter().any(|cell| cell.is_nan()));
+                    largest_error = largest_error.max(*error);
+                }
             }
             lines.push(log_density);
+            if options.errors {
+                lines.push(*error);
+            }
             if options.parts {
                 lines.extend([log_p_tilde, log_q]);
+            }
+            if let Some(cells) = &cells {
+                lines.extend_from_slice(&cells.log_p[row * columns.len()..][..columns.len()]);
             }
         }
         let carried = table.carried();
         if let Some(create) = create.take() {
-            let columns = carried.columns.iter().cloned().chain(options.columns());
+            let columns = carried.columns.iter().cloned().chain(options.columns(columns));
             out = Some(create(&columns.collect::<Vec<_>>())?);
         }
         match (options.rank, &mut out) {
@@ -91,7 +123,14 @@ pub fn score(
         out.finish()?;
     }
     let (mean_log_density, se_test) = moments.mean_and_error();
-    Ok(Scored { rows, missing, mean_log_density, se_test, log_z, se_log_z })
+    Ok(Scored { rows, missing, holed, largest_error, mean_log_density, se_test, log_z, se_log_z })
+}
+
+/// Why there is nothing of single columns.
+fn no_parts() -> TableError {
+    let reason = "explain: the model has one normaliser for whole rows, and says nothing of a column by itself; fit with \
+                  model.normalisation=local, the default";
+    TableError::config(reason.into())
 }
 
 /// Lines with the place of their first number among all, from the lowest; equals in the order of the file, and none without one.

@@ -35,7 +35,16 @@ pub struct StrangeRow {
 /// - `rows`: `[n, columns]`, row-major, in the units of the data
 pub fn strangest(density: &dyn Density, rows: &[f32], number: usize) -> Result<Strangest> {
     let columns = density.columns().len();
-    let scores = density.score(rows)?.log_p_tilde;
+    // What is observed of a row is more likely the less of it there is: only whole rows compare.
+    let whole: Vec<usize> = (0..rows.len() / columns)
+        .filter(|row| !rows[row * columns..][..columns].iter().any(|cell| cell.is_nan()))
+        .collect();
+    let of_whole: Vec<f32> =
+        whole.iter().flat_map(|&row| &rows[row * columns..][..columns]).copied().collect();
+    let mut scores = vec![f64::NAN; rows.len() / columns];
+    for (&row, log_p) in whole.iter().zip(density.score(&of_whole)?.log_p_tilde) {
+        scores[row] = log_p;
+    }
     let mut order: Vec<usize> = (0..scores.len()).filter(|&row| !scores[row].is_nan()).collect();
     let spread = USUAL_ROWS.min((USUAL_CELLS / columns).max(1)).min(order.len());
     let usual: Vec<usize> = (0..spread).map(|at| order[at * order.len() / spread]).collect();

@@ -1,7 +1,6 @@
 //! What the model says of cells given those before them, on test rows: whether that is as wide as the data, and the strangest rows.
 
 use zhat_report::figure::{Colour, LegendPosition, Panel, Scale, Series, Stroke};
-use zhat_report::number::rounded;
 use zhat_report::page::Page;
 use zhat_report::{Align, Table};
 
@@ -43,7 +42,10 @@ pub(super) fn calibration(page: Page, shown: &Shown, strangest: &Strangest) -> R
             names.join(", ")
         ),
     });
-    let all = calibration.columns.iter().zip(columns).take(SHOWN_COLUMNS);
+    // Words have no order, and so nothing below them.
+    let all =
+        calibration.columns.iter().zip(columns).filter(|(column, _)| !column.sorted.is_empty());
+    let all = all.take(SHOWN_COLUMNS);
     let largest = calibration.columns.iter().map(|column| column.distance).fold(0.0, f64::max);
     let height = 1.1 * largest.max(calibration.band);
     let panels: Vec<Panel> =
@@ -113,7 +115,7 @@ pub(super) fn strange_rows(page: Page, shown: &Shown, strangest: &Strangest, log
 fn named(row: &StrangeRow, shown: &Shown) -> Vec<String> {
     let cells = &shown.test[row.index * shown.columns.len()..];
     let part = |column: usize| {
-        let (name, cell) = (&shown.columns[column], rounded(f64::from(cells[column])));
+        let (name, cell) = (&shown.columns[column], shown.text(column, cells[column]));
         format!("{name} = {cell} ({:.2})", row.excess[column])
     };
     let strange =

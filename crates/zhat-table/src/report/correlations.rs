@@ -14,12 +14,16 @@ const SHOWN_PAIRS: usize = 10;
 const ENOUGH_ROWS: usize = 10;
 
 pub(super) fn section(page: Page, shown: &Shown) -> Result<Page> {
-    let (columns, rows) = (shown.columns, shown.rows());
+    let (columns, test) = shown.numbers(&shown.as_read);
+    let (_, draws) = shown.numbers(&shown.draws.rows);
+    let (columns, rows) = (&*columns, test.len() / columns.len().max(1));
+    if columns.len() < 2 {
+        return Ok(page.text("Correlations are of columns of numbers, of which there are not two."));
+    }
     if rows < ENOUGH_ROWS {
         return Ok(page.text(&format!("{rows} test rows are too few for correlations.")));
     }
-    let tables =
-        [&shown.as_read, &shown.draws.rows].map(|rows| rank_correlations(rows, columns.len()));
+    let tables = [&test, &draws].map(|rows| rank_correlations(rows, columns.len()));
     let independent = [rows as f64, shown.draws.effective_sample_size];
     let pairs = pair_differences([&tables[0], &tables[1]], independent);
     if let ([pair], [first, second]) = (pairs.as_slice(), columns) {

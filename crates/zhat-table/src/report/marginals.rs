@@ -23,9 +23,15 @@ pub(super) fn section(page: Page, shown: &Shown) -> Result<Page> {
         .take(SHOWN_COLUMNS)
         .map(|(column, name)| {
             let of = |rows: &[f32]| -> Vec<f64> {
-                rows.iter().skip(column).step_by(features).map(|&x| f64::from(x)).collect()
+                let cells = rows.iter().skip(column).step_by(features).map(|&x| f64::from(x));
+                cells.filter(|x| !x.is_nan()).collect()
             };
-            panel(name, &of(&shown.as_read), &of(&shown.draws.rows))
+            let (test, draws) = (of(&shown.as_read), of(&shown.draws.rows));
+            match shown.levels(column) {
+                _ if test.is_empty() => Panel::new(name),
+                Some(levels) => words_panel(name, levels, &test, &draws),
+                None => panel(name, &test, &draws),
+            }
         })
         .collect();
     let which = match features > SHOWN_COLUMNS {
@@ -47,6 +53,28 @@ fn panel(name: &str, test: &[f64], draws: &[f64]) -> Panel {
     Panel::new(name)
         .x("", Scale::Linear)
         .x_limits(window.0, window.1)
+        .y_names(Vec::new())
+        .legend(LegendPosition::Absent)
+        .series(line("test rows", Colour::BLUE, test))
+        .series(line("draws", Colour::VERMILION, draws).with_stroke(Stroke::Dashed))
+}
+
+/// Words side by side, as often as they are; the one for all others is not among them unless it is there.
+fn words_panel(name: &str, levels: &[String], test: &[f64], draws: &[f64]) -> Panel {
+    let others = levels.len() as f64 - 1.0;
+    let has_others = test.iter().chain(draws).any(|code| *code >= others);
+    let shown = levels.len() - usize::from(!has_others && levels.len() > 1);
+    let window = (0.0, shown as f64);
+    let middles = |codes: &[f64]| codes.iter().map(|code| code + 0.5).collect::<Vec<_>>();
+    let line = |label, colour, codes: &[f64]| {
+        Series::line(label, colour, steps(&middles(codes), window, shown))
+    };
+    // More words than this have no room.
+    let names = if shown <= 6 { levels[..shown].to_vec() } else { Vec::new() };
+    Panel::new(name)
+        .x("", Scale::Linear)
+        .x_limits(window.0, window.1)
+        .x_names(names)
         .y_names(Vec::new())
         .legend(LegendPosition::Absent)
         .series(line("test rows", Colour::BLUE, test))

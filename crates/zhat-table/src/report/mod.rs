@@ -13,6 +13,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+pub use sections::kinds_table;
 pub(crate) use sections::validation_curve;
 use zhat_report::export;
 use zhat_report::page::Page;

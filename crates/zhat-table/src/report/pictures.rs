@@ -19,11 +19,16 @@ const GRID: usize = 80;
 type Window = [(f64, f64); 2];
 
 pub(super) fn all(page: Page, run: &Finished, shown: &Shown) -> Result<Page> {
-    let (density, columns, data) = (run.fitted.density(), shown.columns, &shown.data);
-    let features = columns.len();
-    let (test, draws) = (&shown.test, &shown.draws.rows);
-    let page = pairs(page, columns, &shown.as_read, draws)?;
-    if features > 2 || !run.result.test.tail.falls {
+    let (density, data) = (run.fitted.density(), &shown.data);
+    let (columns, as_read) = shown.numbers(&shown.as_read);
+    let (_, draws) = &shown.numbers(&shown.draws.rows);
+    let (columns, features, test) = (&*columns, columns.len(), &shown.test);
+    if features < 2 || as_read.is_empty() {
+        return Ok(page.text("Pairs are of columns of numbers, of which there are not two."));
+    }
+    let page = pairs(page, columns, &as_read, draws)?;
+    let is_counted = (0..2).any(|column| density.standardiser().is_counted(column));
+    if shown.columns.len() > 2 || is_counted || data.has_holes() || !run.result.test.tail.falls {
         let panel =
             panel("Model", columns, histogram(draws, features, window(draws, features), GRID));
         let caption = format!("Density of the first two columns, from {DRAWS} draws of the model.");

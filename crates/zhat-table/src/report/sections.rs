@@ -7,6 +7,7 @@ use zhat_report::{Align, Setting, Table};
 
 use super::shown::{DRAWS, Shown};
 use super::{Finished, conditionals, correlations, drawn, limits, marginals, pictures};
+use crate::data::ColumnKind;
 use crate::error::Result;
 use crate::fit::{CurvePoint, FitConfig, FitReport, MetricsRecord, nats};
 use crate::fitted::{Verdict, strangest, worth_fewer};
@@ -72,6 +73,19 @@ pub(super) fn all(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
     Ok(heading(page, "Configuration").settings(&settings(&run.config)))
 }
 
+/// What the columns of a table are: name, kind, range or levels, missing cells, what was done.
+pub fn kinds_table(kinds: &[ColumnKind]) -> Table {
+    let headers = ["column", "kind", "values", "missing", ""];
+    let aligns = [Align::Left, Align::Left, Align::Left, Align::Right, Align::Left];
+    let mut table = Table::new(headers.into_iter().zip(aligns));
+    for column in kinds {
+        let missing = if column.missing == 0 { String::new() } else { column.missing.to_string() };
+        let kind = column.label().to_owned();
+        table.row([column.name.clone(), kind, column.values(), missing, column.note.clone()]);
+    }
+    table
+}
+
 /// Test rows beside the model.
 fn data_and_model(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -> Result<Page> {
     let shown = match Shown::new(run)? {
@@ -79,6 +93,10 @@ fn data_and_model(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
         Err(reason) => return Ok(heading(page, "Data and model").notice(&reason)),
     };
     let page = heading(page, "Columns");
+    let page = match &run.fitted.card().kinds[..] {
+        [] => page,
+        kinds => page.table("What they are", &kinds_table(kinds)),
+    };
     let page = match worth_fewer(DRAWS, shown.draws.effective_sample_size) {
         Some(warning) => page.text(&format!("In the pictures, {warning}.")),
         None => page,

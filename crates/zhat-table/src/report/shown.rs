@@ -1,8 +1,10 @@
 //! What a page shows of the data and of the model: test rows and draws, in the units of the data.
 
 use zhat::rng::Streams;
+use zhat_report::number::rounded;
 
 use super::Finished;
+use crate::data::{ColumnKind, Kind};
 use crate::density::Draws;
 use crate::error::Result;
 use crate::prepare::{Prepared, prepare_watched};
@@ -19,6 +21,8 @@ pub(super) struct Shown<'a> {
     /// The same as they are in the file: draws of discrete columns are values too.
     pub as_read: Vec<f32>,
     pub draws: Draws,
+    /// What the columns are; none where all are any numbers.
+    pub kinds: Option<Vec<&'a ColumnKind>>,
 }
 
 impl<'a> Shown<'a> {
@@ -36,7 +40,38 @@ impl<'a> Shown<'a> {
         let draws = cloud.sample(DRAWS, &mut streams.stream("draws", 0, 0));
         let test = data.in_units(&data.test);
         let as_read = data.test_as_read();
-        Ok(Ok(Self { columns: density.columns(), data, test, as_read, draws }))
+        let kinds = run.fitted.kinds();
+        Ok(Ok(Self { columns: density.columns(), data, test, as_read, draws, kinds }))
+    }
+
+    /// A cell as the user writes it.
+    pub fn text(&self, column: usize, value: f32) -> String {
+        match &self.kinds {
+            Some(kinds) => kinds[column].text(f64::from(value)),
+            None => rounded(f64::from(value)),
+        }
+    }
+
+    /// The words of a column, where it has some.
+    pub fn levels(&self, column: usize) -> Option<&[String]> {
+        match &self.kinds.as_ref()?[column].kind {
+            Kind::Categorical { levels } => Some(levels),
+            _ => None,
+        }
+    }
+
+    /// The columns that are numbers, and of the rows only those that are whole in them.
+    pub fn numbers(&self, rows: &[f32]) -> (Vec<String>, Vec<f32>) {
+        let columns: Vec<usize> =
+            (0..self.columns.len()).filter(|&column| self.levels(column).is_none()).collect();
+        let names = columns.iter().map(|&column| self.columns[column].clone()).collect();
+        let mut values = Vec::with_capacity(rows.len());
+        for row in rows.chunks_exact(self.columns.len()) {
+            if columns.iter().all(|&column| !row[column].is_nan()) {
+                values.extend(columns.iter().map(|&column| row[column]));
+            }
+        }
+        (names, values)
     }
 
     /// Number of test rows.

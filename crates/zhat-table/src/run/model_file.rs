@@ -15,7 +15,7 @@ use zhat::train::Answer;
 
 use super::directory::{RunDirectory, write_atomically};
 use super::seal::{Seal, check, sealed, sha256};
-use crate::data::{Discrete, Standardiser};
+use crate::data::{ColumnKind, Discrete, Standardiser};
 use crate::error::{Result, TableError};
 
 /// Version of the format; a model of a later one is refused.
@@ -60,6 +60,9 @@ pub struct ModelCard {
     /// Discrete columns, to which training added noise: a row's density is the mean over the cells that their values stand for.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub discrete: BTreeMap<String, Discrete>,
+    /// What the columns of the table are, those that are no part of the model included; empty where all are any numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<ColumnKind>,
     /// Step that the parameters are from.
     pub step: u64,
 }
@@ -75,10 +78,21 @@ impl ModelCard {
         ];
         let maps = ("standardiser.maps", standardiser.maps.len());
         let maps = (!standardiser.maps.is_empty()).then_some(maps);
-        if let Some((name, length)) =
-            lengths.into_iter().chain(maps).find(|(_, length)| *length != features)
+        let shapes = ("standardiser.shapes", standardiser.shapes.len());
+        let shapes = (!standardiser.shapes.is_empty()).then_some(shapes);
+        let modelled = self.kinds.iter().filter(|kind| kind.is_modelled()).count();
+        let kinds = (!self.kinds.is_empty()).then_some(("kinds", modelled));
+        if let Some((name, length)) = lengths
+            .into_iter()
+            .chain(maps)
+            .chain(shapes)
+            .chain(kinds)
+            .find(|(_, length)| *length != features)
         {
             return Err(format!("{name} has {length} entries, but model.features is {features}"));
+        }
+        if standardiser.kinds() != self.model.kinds {
+            return Err("standardiser.shapes are not those of model.kinds".into());
         }
         for (name, mean, std_dev) in standardiser
             .mean
@@ -185,7 +199,7 @@ pub fn load_model(
     };
     let mut model = empty.map(&mut Parameters { path: Vec::new(), change: load });
     let features = |mixture: &GaussianMixture| mixture.features();
-    let expected = card.model.gaussian_mixture.then_some(card.model.features);
+    let expected = card.model.gaussian_mixture.then_some(card.model.num_numbers());
     if card.gaussian_mixture.as_ref().map(features) != expected {
         let reason = "its Gaussian mixture does not go with its model".to_owned();
         return Err(TableError::model(&card_path, reason));

@@ -91,6 +91,11 @@ impl Evaluator {
         self.is_proposal || self.is_normalised() && tilted
     }
 
+    /// Whether rows with holes can be scored, and what is missing drawn: it takes exact draws of every factor.
+    pub fn scores_holes(&self) -> bool {
+        self.draws_exactly()
+    }
+
     /// Number of threads.
     pub fn num_threads(&self) -> usize {
         self.pool.current_num_threads()

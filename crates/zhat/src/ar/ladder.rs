@@ -57,7 +57,9 @@ impl Ladder {
 impl Tail {
     /// The worse of two is the greater: one that does not fall, and then the higher at the end.
     fn compare(&self, other: &Self) -> Ordering {
-        let last = |tail: &Self| tail.log_p_tilde.last().map_or(f64::NAN, |&[_, log_p]| log_p);
+        // What has no tail, as a class, is never the worst.
+        let last =
+            |tail: &Self| tail.log_p_tilde.last().map_or(f64::NEG_INFINITY, |&[_, log_p]| log_p);
         other.falls.cmp(&self.falls).then(last(self).total_cmp(&last(other)))
     }
 }

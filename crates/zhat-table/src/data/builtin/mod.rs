@@ -6,6 +6,7 @@ mod eight_gaussians;
 mod fixed;
 mod funnel;
 mod gaussians;
+mod mixed;
 mod mixture;
 mod pinwheel;
 mod plane;
@@ -18,6 +19,7 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal, StandardUniform};
 
 use super::error::{Error, Result};
+use super::kinds::ColumnKind;
 use super::nearest::nearest;
 use super::table::Table;
 
@@ -40,6 +42,11 @@ pub trait Builtin: Debug + Send + Sync {
 
     /// Entropy in nats: minus the best possible mean log-likelihood.
     fn entropy(&self) -> Entropy;
+
+    /// What its columns are, with their names; empty where all are any numbers.
+    fn kinds(&self) -> Vec<ColumnKind> {
+        Vec::new()
+    }
 
     /// The mean of every coordinate given those that are observed, where it is known exactly.
     fn conditional_mean(&self, observed: &[Option<f64>]) -> Option<Vec<f64>> {
@@ -73,6 +80,7 @@ pub fn list() -> Vec<Box<dyn Builtin>> {
         Box::new(banana::BANANA),
         Box::new(funnel::Funnel { dimension: 2 }),
         Box::new(mixture::mixture(16)),
+        Box::new(mixed::Mixed),
     ]
 }
 
@@ -108,9 +116,13 @@ pub fn find(name: &str) -> Result<Box<dyn Builtin>> {
     }
 }
 
-/// A table of draws, with the columns `x1`, `x2`, ...
+/// A table of draws, with the columns `x1`, `x2`, ... where the set has no names for them.
 pub fn draw(set: &dyn Builtin, rows: usize, rng: &mut impl Rng) -> Table {
-    let columns = (1..=set.dimension()).map(|index| format!("x{index}")).collect();
+    let kinds = set.kinds();
+    let columns = match kinds.is_empty() {
+        true => (1..=set.dimension()).map(|index| format!("x{index}")).collect(),
+        false => kinds.into_iter().map(|kind| kind.name).collect(),
+    };
     let values = set.sample(rows, rng).into_iter().map(|value| value as f32).collect();
     Table::new(columns, values)
 }

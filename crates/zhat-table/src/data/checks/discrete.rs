@@ -2,7 +2,7 @@
 
 /// How often values repeat in a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Ties {
+pub(crate) enum Ties {
     /// Hardly ever.
     Few,
     /// Each value stands in several rows.
@@ -24,7 +24,7 @@ const SPIKE_SHARE: f64 = 0.01;
 const SPIKE_ROWS: usize = 10;
 
 /// Looks for ties in a column; missing cells are set aside.
-pub(super) fn ties(column: impl Iterator<Item = f32>) -> Ties {
+pub(crate) fn ties(column: impl Iterator<Item = f32>) -> Ties {
     let mut values: Vec<f32> = column.filter(|value| !value.is_nan()).collect();
     values.sort_unstable_by(f32::total_cmp);
     let rows = values.len();

@@ -3,8 +3,14 @@
 /// 32-bit floats above this are whole numbers whatever they were.
 const ALL_WHOLE: f32 = 16_777_216.0;
 
+/// Whether a column counts the rows.
+pub(crate) fn is_counter(mut cells: impl Iterator<Item = f32>) -> bool {
+    let Some(first) = cells.next().map(f64::from) else { return false };
+    (1..).zip(cells).all(|(row, value)| f64::from(value) == first + f64::from(row))
+}
+
 /// Whether a column of whole numbers is different in every row, and named, sorted or packed like an identifier.
-pub(super) fn is_identifier(name: &str, column: impl Iterator<Item = f32> + Clone) -> bool {
+pub(crate) fn is_identifier(name: &str, column: impl Iterator<Item = f32> + Clone) -> bool {
     if column.clone().any(|value| value.fract() != 0.0) {
         return false;
     }
@@ -21,7 +27,8 @@ pub(super) fn is_identifier(name: &str, column: impl Iterator<Item = f32> + Clon
     is_named_so(name) || are_whole && (is_sorted || is_packed)
 }
 
-fn is_named_so(name: &str) -> bool {
+/// Whether a name says that the column names rows.
+pub(crate) fn is_named_so(name: &str) -> bool {
     let lower = name.to_lowercase();
     let names = ["id", "index", "idx", "key", "row", "rowid", "row number", "unnamed: 0"];
     names.contains(&lower.as_str())

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use zhat::watch::Watch;
 
+use super::carried::Carried;
 use super::checks::Warning;
 use super::error::{Error, Result};
 use super::gather::{Flow, Gather, Target};
@@ -38,6 +39,8 @@ pub struct Reading {
     pub ranges: Vec<(f64, f64)>,
     /// What its user should know of how it was read.
     pub notes: Vec<Warning>,
+    /// The words of every column whose numbers are codes of some.
+    pub words: Vec<Option<Vec<String>>>,
 }
 
 /// Reads a table from a CSV, NPY or Parquet file, compressed or not, holding only the table in memory.
@@ -49,12 +52,15 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
 pub(super) fn read_watched(path: &Path, options: &ReadOptions, watch: &Watch) -> Result<Reading> {
     let mut gathered = gather(path, options, Target::Table(watch))?;
     let notes = std::mem::take(&mut gathered.notes);
+    let words = gathered.take_words();
+    let unknown = std::mem::take(&mut gathered.unknown);
     let (table, dropped_rows, ranges) = gathered.finish();
     if watch.is_stopped() {
         return Err(Error::Stopped);
     }
     check_rows(&spool::named(path), table.rows(), dropped_rows)?;
-    Ok(Reading { table, dropped_rows, ranges, notes })
+    let table = table.with_carried(Carried { unknown, ..Carried::default() });
+    Ok(Reading { table, dropped_rows, ranges, notes, words })
 }
 
 /// Reads a file of any length batch by batch, in the memory of one batch, until `take` wants no more; gives the number

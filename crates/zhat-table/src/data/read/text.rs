@@ -7,7 +7,8 @@ use crate::data::cell::{Cell, has_decimal_comma, shown};
 use crate::data::checks::Warning;
 use crate::data::columns::{Column, carried, choose, numbered, ranges};
 use crate::data::error::{Error, Place, Result};
-use crate::data::gather::{Flow, Gather, Target};
+use crate::data::gather::{Flow, Gather, Target, TextCells};
+use crate::data::kinds::{Code, Form};
 use crate::data::options::{Header, ReadOptions};
 
 use super::limit::{Limit, TooMuch, too_much};
@@ -17,6 +18,9 @@ use super::spaces::Spaces;
 
 /// After how many rows the length of the table is guessed, so that memory is asked for once.
 const ROWS_BEFORE_GUESS: usize = 20_000;
+
+/// After so many rows of numbers, a word is a mistake.
+const NUMBERS_BEFORE_WORDS: usize = 20;
 
 pub(super) fn read<'a>(
     opened: Opened,
@@ -58,7 +62,9 @@ pub(super) fn read<'a>(
         let line = first.iter().take(6).map(String::from_utf8_lossy).collect::<Vec<_>>().join(",");
         gather.notes.push(Warning::NumericHeader { line });
     }
-    file.rows(has_header, &mut gather)?;
+    while let Some(words) = file.rows(has_header, &mut gather)? {
+        gather.restart(&words);
+    }
     if has_header && gather.seen() == 0 {
         return Err(Error::NoRows { file: opened.path.clone(), header_only: true });
     }
@@ -120,8 +126,8 @@ impl File<'_> {
             .collect()
     }
 
-    /// Streams all rows into the table.
-    fn rows(&self, mut skip: bool, gather: &mut Gather<'_>) -> Result<()> {
+    /// Streams all rows into the table; stops with the columns that turn out to hold words, if any do.
+    fn rows(&self, mut skip: bool, gather: &mut Gather<'_>) -> Result<Option<Vec<usize>>> {
         let limit = Limit::new(self.most.0, self.most.1, self.delimiter as u8);
         let mut reader = sniff::limited(self.stream()?, self.delimiter, &limit);
         let mut record = csv::ByteRecord::new();
@@ -129,7 +135,7 @@ impl File<'_> {
         loop {
             match reader.read_byte_record(&mut record) {
                 Ok(true) => {}
-                Ok(false) => return Ok(()),
+                Ok(false) => return Ok(None),
                 Err(error) => {
                     let place = self.place_at(reader.position(), None);
                     return Err(self.broken(gather.seen(), error, place));
@@ -147,11 +153,14 @@ impl File<'_> {
             if record.len() != self.width {
                 return Err(self.ragged(&record));
             }
-            for (cell, column) in cells.iter_mut().zip(&gather.columns) {
-                *cell = match Cell::parse(&record[column.index]) {
-                    Cell::Number(number) => number,
-                    Cell::Missing => f64::NAN,
-                    _ => return Err(self.not_numeric(&record, column.index, gather)),
+            for (position, cell) in cells.iter_mut().enumerate() {
+                let index = gather.columns[position].index;
+                *cell = match self.cell(&record, position, gather) {
+                    Some(number) => number,
+                    None => match self.word_columns(&record, gather) {
+                        Some(words) => return Ok(Some(words)),
+                        None => return Err(self.not_numeric(&record, index, gather)),
+                    },
                 };
             }
             let label =
@@ -159,7 +168,7 @@ impl File<'_> {
             gather.labels.extend(gather.carried.iter().map(label));
             match gather.push(&cells) {
                 Ok(Flow::More) => {}
-                Ok(Flow::Full) => return Ok(()),
+                Ok(Flow::Full) => return Ok(None),
                 Err(refusal) => {
                     let column = &gather.columns[refusal.column];
                     let place = self.place(&record, Some((column.index, column.name.clone())));
@@ -170,6 +179,53 @@ impl File<'_> {
                 gather.expect_rows(self.opened.guess_rows(ROWS_BEFORE_GUESS));
             }
         }
+    }
+
+    /// The number of a cell, or the code of its word; none where it has neither.
+    fn cell(
+        &self,
+        record: &csv::ByteRecord,
+        position: usize,
+        gather: &mut Gather<'_>,
+    ) -> Option<f64> {
+        let bytes = &record[gather.columns[position].index];
+        let parsed = Cell::parse(bytes);
+        match (&mut gather.texts[position], parsed) {
+            (_, Cell::InvalidUtf8) => None,
+            (_, Cell::Missing) => Some(f64::NAN),
+            (TextCells::Words(words), _) => Some(words.code(trimmed(bytes))),
+            (TextCells::Known(kind), parsed) => match (kind.code(trimmed(bytes)), parsed) {
+                (Code::Value(value), _) => Some(value),
+                (Code::Unknown(value), _) => {
+                    gather.note_unknown(position, trimmed(bytes));
+                    Some(value)
+                }
+                (Code::Refused, Cell::Number(number)) => Some(number),
+                (Code::Refused, _) => None,
+            },
+            (_, Cell::Number(number)) => Some(number),
+            (_, _) => None,
+        }
+    }
+
+    /// The columns of a row that hold words though numbers were expected, if they may: where all rows so far had numbers, a word is a
+    /// mistake, unless it is a number that is written in some other way.
+    fn word_columns(&self, record: &csv::ByteRecord, gather: &Gather<'_>) -> Option<Vec<usize>> {
+        let mut words = Vec::new();
+        for (position, column) in gather.columns.iter().enumerate() {
+            let bytes = &record[column.index];
+            let is_text = Cell::parse(bytes) == Cell::Text;
+            if !is_text || !matches!(gather.texts[position], TextCells::NumbersOrWords) {
+                continue;
+            }
+            let is_comma = self.delimiter != ',' && has_decimal_comma(bytes);
+            let is_form = Form::of_words(std::iter::once(trimmed(bytes))).is_some();
+            if is_comma || gather.numbers(position) >= NUMBERS_BEFORE_WORDS && !is_form {
+                return None;
+            }
+            words.push(position);
+        }
+        (!words.is_empty()).then_some(words)
     }
 
     fn ragged(&self, record: &csv::ByteRecord) -> Error {
@@ -256,6 +312,11 @@ impl File<'_> {
             column: column.map(|(index, name)| (index + 1, name)),
         }
     }
+}
+
+/// The text of a cell, which is known to be UTF-8.
+fn trimmed(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes.trim_ascii()).unwrap_or("")
 }
 
 /// The line of the first byte at or after a position that does not end a line.

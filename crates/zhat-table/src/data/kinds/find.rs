@@ -1,0 +1,408 @@
+//! Finds out what the columns of a table are.
+
+use std::collections::BTreeMap;
+
+use super::form::Form;
+use super::levels::levels;
+use super::{ColumnKind, Kind, SaidKind};
+use crate::data::checks::{Ties, is_counter, is_identifier, is_named_so, ties};
+use crate::data::error::{Error, Result};
+use crate::data::nearest::{listing, nearest};
+use crate::data::table::Table;
+
+/// More cells than this are no help: a number in one of them is as good as any.
+const MOST_VALUES: usize = 1024;
+/// Numbers above 0 whose largest is so many times the smallest lean on 0.
+const LEANS: f64 = 20.0;
+/// Shares that come as near as this to 0 and to 1 lean on both.
+const NEAR_BOUND: f64 = 0.05;
+/// Text that differs in more than this share of the rows, and in more than so many, names them.
+const MOSTLY_DIFFERENT: f64 = 0.5;
+const MANY_WORDS: usize = 50;
+/// Decimals that are looked for.
+const MOST_DECIMALS: usize = 4;
+
+/// A table of the columns that are modelled, and what all of them are.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Numbers, and codes of words.
+    pub table: Table,
+    /// Every column that was read, in their order.
+    pub kinds: Vec<ColumnKind>,
+    /// The words of the modelled columns that are categorical.
+    pub words: Vec<Option<Vec<String>>>,
+}
+
+impl Found {
+    /// A table of numbers of which nothing is to be found out.
+    pub fn plain(table: Table) -> Self {
+        Self { table, kinds: Vec::new(), words: Vec::new() }
+    }
+}
+
+/// Finds the kinds of a table whose words are codes, places in the lists of words; some are said.
+pub(crate) fn find(
+    file: &str,
+    mut table: Table,
+    words: Vec<Option<Vec<String>>>,
+    said: &BTreeMap<String, SaidKind>,
+) -> Result<Found> {
+    for name in said.keys() {
+        if !table.columns().contains(name) {
+            return Err(Error::UnknownColumn {
+                file: file.into(),
+                name: name.clone(),
+                nearest: nearest(name, table.columns().iter().map(String::as_str)),
+                available: listing(table.columns().iter().map(String::as_str)),
+            });
+        }
+    }
+    let (mut kinds, mut of_columns) = (Vec::new(), Vec::new());
+    for (column, words) in words.into_iter().enumerate() {
+        let said = said.get(&table.columns()[column]).copied();
+        let (kind, words) = one(&mut table, column, words, said)?;
+        kinds.push(kind);
+        of_columns.push(words);
+    }
+    if !kinds.iter().any(ColumnKind::is_modelled) {
+        return Err(Error::NothingToModel { file: file.into(), names: table.columns().join(", ") });
+    }
+    let modelled: Vec<usize> =
+        (0..kinds.len()).filter(|&column| kinds[column].is_modelled()).collect();
+    let words = modelled.iter().map(|&column| of_columns[column].take()).collect();
+    let table = if modelled.len() == kinds.len() { table } else { table.select_columns(&modelled) };
+    Ok(Found { table, kinds, words })
+}
+
+/// Settles what the levels of categorical columns are, by the rows that a model is trained on; gives the columns with the level of each
+/// word, for the table to be recoded.
+pub(crate) fn settle_levels(
+    table: &Table,
+    kinds: &mut [ColumnKind],
+    words: &[Option<Vec<String>>],
+    train: &[usize],
+) -> Vec<(usize, Vec<usize>)> {
+    let modelled = kinds.iter_mut().filter(|kind| kind.is_modelled());
+    let mut recoded = Vec::new();
+    for ((column, kind), words) in modelled.enumerate().zip(words) {
+        let Some(words) = words else { continue };
+        let (levels, of_word) = levels(words, train.iter().map(|&row| table.row(row)[column]));
+        let pooled = of_word.iter().filter(|&&level| level + 1 == levels.len()).count();
+        if pooled > 0 {
+            let (other, count) = (
+                &levels[levels.len() - 1],
+                if pooled == 1 { "word counts" } else { "words count" },
+            );
+            kind.note = format!("{pooled} rare {count} as {other:?}");
+        }
+        kind.kind = Kind::Categorical { levels };
+        recoded.push((column, of_word));
+    }
+    recoded
+}
+
+/// Puts levels in the place of words.
+pub(crate) fn recode(table: &mut Table, column: usize, of_word: &[usize]) {
+    let dimension = table.dimension();
+    for code in table.values_mut().iter_mut().skip(column).step_by(dimension) {
+        if !code.is_nan() {
+            *code = of_word[*code as usize] as f32;
+        }
+    }
+}
+
+/// The kind of one column, and its words where it is categorical; its values are numbers afterwards, or codes of those words.
+fn one(
+    table: &mut Table,
+    column: usize,
+    words: Option<Vec<String>>,
+    said: Option<SaidKind>,
+) -> Result<(ColumnKind, Option<Vec<String>>)> {
+    let mut found = ColumnKind::new(&table.columns()[column].clone(), Kind::Continuous);
+    found.missing = table.column(column).filter(|value| value.is_nan()).count();
+    let observed = table.rows() - found.missing;
+    let refused = |expected: &str| {
+        let told = said.map_or_else(String::new, |said| said.to_string());
+        Err(Error::setting("kind", format!("{}={told}", found.name), expected))
+    };
+    if said == Some(SaidKind::Identifier) {
+        found.kind = Kind::Identifier;
+        return Ok((found, None));
+    }
+    if said == Some(SaidKind::Categorical) {
+        let words = words.unwrap_or_else(|| words_of_numbers(table, column));
+        found.kind = Kind::Categorical { levels: Vec::new() };
+        return Ok((found, Some(words)));
+    }
+    if let Some(words) = words {
+        if said.is_none() && is_named_so(&found.name) && words.len() == observed && observed > 1 {
+            found.kind = Kind::Identifier;
+            found.note = "no two rows share a value: carried, not modelled".into();
+            return Ok((found, None));
+        }
+        let Some(form) = Form::of_words(words.iter().map(String::as_str)) else {
+            let distinct = words.len();
+            let is_name = distinct == observed && observed > 1 && found.missing == 0
+                || distinct > MANY_WORDS && distinct as f64 > MOSTLY_DIFFERENT * observed as f64;
+            return match said {
+                Some(_) => refused("of a column of numbers, and this one has words"),
+                None if is_name => {
+                    found.kind = Kind::Identifier;
+                    found.note = format!(
+                        "{distinct} different words in {observed} rows: carried, not modelled"
+                    );
+                    Ok((found, None))
+                }
+                None => {
+                    found.kind = Kind::Categorical { levels: Vec::new() };
+                    Ok((found, Some(words)))
+                }
+            };
+        };
+        let numbers: Vec<f32> = words
+            .iter()
+            .map(|word| form.number(word).map_or(f32::NAN, |number| number as f32))
+            .collect();
+        let dimension = table.dimension();
+        for value in table.values_mut().iter_mut().skip(column).step_by(dimension) {
+            if !value.is_nan() {
+                *value = numbers[*value as usize];
+            }
+        }
+        found.form = if form.is_bare() { Form::Plain } else { form };
+    }
+    let values: Vec<f32> = table.column(column).filter(|value| !value.is_nan()).collect();
+    if values.is_empty() {
+        found.kind = Kind::Identifier;
+        found.note = "every cell is missing: not modelled".into();
+        return Ok((found, None));
+    }
+    let low = f64::from(values.iter().copied().fold(f32::INFINITY, f32::min));
+    let high = f64::from(values.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    found.range = Some([low, high]);
+    if found.form == Form::Plain {
+        found.form = decimals(&values).map_or(Form::Plain, |decimals| Form::Decimals { decimals });
+    }
+    match said {
+        None => {}
+        Some(SaidKind::Positive) if low <= 0.0 => {
+            return refused(&format!("of a column above 0, and {} is in it", found.form.text(low)));
+        }
+        Some(SaidKind::Bounded(least, most)) if low <= least || high >= most => {
+            let range = format!("{} to {}", found.form.text(low), found.form.text(high));
+            return refused(&format!(
+                "of a column that stays within its bounds, and this one goes from {range}"
+            ));
+        }
+        Some(SaidKind::Integer) => {
+            let Some(values) = discrete(&values, true) else {
+                return refused(&format!("of a column of at most {MOST_VALUES} different values"));
+            };
+            found.kind = Kind::Integer { values };
+            return Ok((found, None));
+        }
+        Some(said) => {
+            found.kind = match said {
+                SaidKind::Positive => Kind::Positive,
+                SaidKind::Bounded(low, high) => Kind::Bounded { low, high },
+                _ => Kind::Continuous,
+            };
+            return Ok((found, None));
+        }
+    }
+    let is_number = matches!(found.form, Form::Plain | Form::Decimals { .. });
+    let counts = is_counter(table.column(column));
+    let names = is_named_so(&found.name) && is_identifier(&found.name, table.column(column));
+    if is_number && (counts || names) {
+        found.kind = Kind::Identifier;
+        found.note = match counts {
+            true => "counts the rows: carried, not modelled".into(),
+            false => "no two rows share a value: carried, not modelled".into(),
+        };
+        return Ok((found, None));
+    }
+    let is_bit = is_number && low == 0.0 && high == 1.0 && values.iter().all(|x| x.fract() == 0.0);
+    if is_bit {
+        found.kind = Kind::Categorical { levels: Vec::new() };
+        found.range = None;
+        return Ok((found, Some(words_of_numbers(table, column))));
+    }
+    found.kind = if let Some(values) = discrete(&values, false).filter(|_| low < high) {
+        Kind::Integer { values }
+    } else if found.form.is_percent() && low > 0.0 && high < 100.0 {
+        Kind::Bounded { low: 0.0, high: 100.0 }
+    } else if low > 0.0 && high < 1.0 && low < NEAR_BOUND && high > 1.0 - NEAR_BOUND {
+        Kind::Bounded { low: 0.0, high: 1.0 }
+    } else if is_measure(&found.form) && low > 0.0 && high > LEANS * low {
+        Kind::Positive
+    } else {
+        Kind::Continuous
+    };
+    Ok((found, None))
+}
+
+/// Whether 0 means something: that of a calendar does not.
+fn is_measure(form: &Form) -> bool {
+    !matches!(form, Form::Date | Form::Time { .. })
+}
+
+/// The values that a column has in common with its grid, if they are few: whole numbers, or others that come again and again.
+fn discrete(values: &[f32], said: bool) -> Option<Vec<f64>> {
+    let mut distinct: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
+    distinct.sort_unstable_by(f64::total_cmp);
+    distinct.dedup();
+    let (low, high) = (*distinct.first()?, *distinct.last()?);
+    let is_whole = distinct.iter().all(|value| value.fract() == 0.0);
+    let step = match ties(values.iter().copied()) {
+        Ties::Discrete { step, .. } => Some(step),
+        _ => None,
+    };
+    let step = step.or((is_whole && (said || high - low < MOST_VALUES as f64)).then_some(1.0));
+    let grid = step.map(|step| {
+        let number = ((high - low) / step).round() as usize;
+        let on_grid = |value: &f64| {
+            let steps = (value - low) / step;
+            (steps - steps.round()).abs() < 0.05
+        };
+        (step, number, distinct.iter().all(on_grid))
+    });
+    match grid {
+        Some((step, number, true)) if number < MOST_VALUES => {
+            // To the decimals of the step, so that 0.1 times 3 is 0.3.
+            let rounded = |value: f64| ((value / step).round() * step * 1e6).round() / 1e6;
+            let from_zero = (low / step - (low / step).round()).abs() < 0.05;
+            let value = |at: usize| low + at as f64 * step;
+            let values = (0..=number).map(value);
+            Some(match from_zero && step >= 1e-5 {
+                true => values.map(rounded).collect(),
+                false => values.collect(),
+            })
+        }
+        _ if (step.is_some() || said) && distinct.len() <= MOST_VALUES => Some(distinct),
+        _ => None,
+    }
+}
+
+/// The fewest decimals that all values have, as far as 32-bit floats can tell.
+fn decimals(values: &[f32]) -> Option<usize> {
+    (0..=MOST_DECIMALS).find(|&decimals| {
+        let scale = 10f64.powi(decimals as i32);
+        values.iter().all(|&value| {
+            let scaled = f64::from(value) * scale;
+            let slack = 1e-3 + scaled.abs() * f64::from(f32::EPSILON);
+            slack < 0.25 && (scaled - scaled.round()).abs() <= slack
+        })
+    })
+}
+
+/// The different numbers of a column as words, in the place of which it gets their codes.
+fn words_of_numbers(table: &mut Table, column: usize) -> Vec<String> {
+    let mut distinct: Vec<f32> = table.column(column).filter(|value| !value.is_nan()).collect();
+    distinct.sort_unstable_by(f32::total_cmp);
+    distinct.dedup();
+    let dimension = table.dimension();
+    for value in table.values_mut().iter_mut().skip(column).step_by(dimension) {
+        if !value.is_nan() {
+            *value = distinct.partition_point(|other| other < value) as f32;
+        }
+    }
+    distinct.iter().map(|&value| Form::Plain.text(f64::from(value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Never the same twice, between 0 and 1.
+    fn spread(row: usize) -> f32 {
+        (row as f32 * 0.618_034 + 0.1).fract()
+    }
+
+    fn found(value: impl Fn(usize) -> f32, name: &str) -> ColumnKind {
+        let values = (0..300).flat_map(|row| [value(row), spread(row) * 9.0 - 5.0]).collect();
+        let table = Table::new(vec![name.into(), "z".into()], values);
+        find("t", table, vec![None, None], &BTreeMap::new()).unwrap().kinds.swap_remove(0)
+    }
+
+    fn of_words(word: impl Fn(usize) -> String) -> ColumnKind {
+        let mut words: Vec<String> = Vec::new();
+        let mut code = |row| {
+            let word = word(row);
+            words.iter().position(|known| *known == word).unwrap_or_else(|| {
+                words.push(word);
+                words.len() - 1
+            }) as f32
+        };
+        let values: Vec<f32> =
+            (0..300).flat_map(|row| [code(row), spread(row) * 9.0 - 5.0]).collect();
+        let table = Table::new(vec!["a".into(), "z".into()], values);
+        let mut found = find("t", table, vec![Some(words), None], &BTreeMap::new()).unwrap();
+        let Found { table, kinds, words } = &mut found;
+        settle_levels(table, kinds, words, &(0..200).collect::<Vec<_>>());
+        found.kinds.swap_remove(0)
+    }
+
+    #[test]
+    fn kinds_of_numbers_are_found() {
+        assert_eq!(found(|row| spread(row) * 9.0 - 4.0, "a").kind, Kind::Continuous);
+        assert_eq!(found(|row| (5.0 * spread(row)).exp(), "a").kind, Kind::Positive);
+        assert_eq!(
+            found(|row| 0.01 + 0.98 * spread(row), "a").kind,
+            Kind::Bounded { low: 0.0, high: 1.0 }
+        );
+        assert_eq!(found(|row| row as f32 + 7.0, "a").kind, Kind::Identifier);
+        assert_eq!(found(|row| ((row * 7919) % 100_003) as f32, "user_id").kind, Kind::Identifier);
+        assert_eq!(found(|row| (row % 2) as f32, "a").kind.name(), "categorical");
+        let Kind::Integer { values } = found(|row| ((row * row) % 7) as f32 + 1.0, "a").kind else {
+            panic!("an integer")
+        };
+        assert_eq!(values, [1.0, 2.0, 3.0, 4.0, 5.0]);
+        let Kind::Integer { values } = found(|row| ((row % 31) as f32) * 0.1 + 2.0, "a").kind
+        else {
+            panic!("in tenths")
+        };
+        assert_eq!((values.len(), values[3]), (31, 2.3));
+        let wide = found(|row| ((row * 7919) % 100_003) as f32, "a");
+        assert_eq!((wide.kind, wide.form), (Kind::Continuous, Form::Decimals { decimals: 0 }));
+    }
+
+    #[test]
+    fn kinds_of_words_are_found_and_what_they_are_written_as() {
+        let colour = of_words(|row| ["red", "green", "blue"][row % 3].into());
+        assert_eq!(
+            colour.kind,
+            Kind::Categorical {
+                levels: ["blue", "green", "red", "other"].map(String::from).to_vec()
+            }
+        );
+        assert_eq!(of_words(|row| ["no", "yes"][row % 2].into()).kind.name(), "yes/no");
+        assert_eq!(of_words(|row| format!("customer {row}")).kind, Kind::Identifier);
+        let money = of_words(|row| format!("${}.50", 7 + (row * 7919) % 900));
+        assert_eq!(
+            (money.code("$9.50"), money.text(12.25)),
+            (super::super::Code::Value(9.5), "$12.25".into())
+        );
+        let date = of_words(|row| format!("2024-0{}-{:02}", 1 + row % 9, 1 + row % 28));
+        assert!(matches!(date.kind, Kind::Integer { .. }) && date.form == Form::Date);
+        assert_eq!(date.text(19_800.2), "2024-03-18");
+    }
+
+    #[test]
+    fn what_is_said_goes_before_what_is_found_and_must_fit() {
+        let table_of =
+            || Table::new(vec!["a".into()], (0..60).map(|row| (row % 5) as f32).collect());
+        let say = |kind: &str| {
+            let said = BTreeMap::from([("a".to_owned(), kind.parse().unwrap())]);
+            find("t", table_of(), vec![None], &said)
+        };
+        assert_eq!(say("continuous").unwrap().kinds[0].kind, Kind::Continuous);
+        let Found { table, mut kinds, words } = say("categorical").unwrap();
+        settle_levels(&table, &mut kinds, &words, &(0..60).collect::<Vec<_>>());
+        assert_eq!(kinds[0].text(3.0), "3");
+        assert!(say("positive").unwrap_err().to_string().contains("above 0"));
+        assert!(say("bounded:0:4").unwrap_err().to_string().contains("within its bounds"));
+        assert!(say("identifier").unwrap_err().to_string().contains("nothing"));
+        let said = BTreeMap::from([("b".to_owned(), SaidKind::Integer)]);
+        assert!(find("t", table_of(), vec![None], &said).is_err());
+    }
+}

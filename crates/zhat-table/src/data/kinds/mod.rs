@@ -1,0 +1,193 @@
+//! What the columns of a table are: found out from the data or said by the user, shown, and kept with the model.
+
+mod date;
+mod find;
+mod form;
+mod levels;
+mod said;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use find::{Found, find, recode, settle_levels};
+pub use form::Form;
+pub use said::SaidKind;
+
+use super::standardise::Shape;
+
+/// A column: what it is, and how its cells are written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ColumnKind {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub kind: Kind,
+    /// How its cells are written.
+    #[serde(default)]
+    pub form: Form,
+    /// Smallest and largest value, as they were read; none of words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
+    /// Cells that were missing when the model was fitted.
+    #[serde(default)]
+    pub missing: usize,
+    /// Why it is that, or what was done, where there is something to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// What values a column has.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Kind {
+    /// Any number.
+    #[default]
+    Continuous,
+    /// Numbers above 0.
+    Positive,
+    /// Numbers between two bounds.
+    Bounded {
+        /// All are above it.
+        low: f64,
+        /// All are below it.
+        high: f64,
+    },
+    /// One of many ordered values, such as a whole number: it has a probability and not a density.
+    Integer {
+        /// The values, increasing.
+        values: Vec<f64>,
+    },
+    /// One of some words.
+    Categorical {
+        /// The words in the order of their codes. The last one stands for all that are rare or unknown.
+        levels: Vec<String>,
+    },
+    /// A name of the row: carried along, and no part of the model.
+    Identifier,
+}
+
+impl Kind {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Continuous => "continuous",
+            Self::Positive => "positive",
+            Self::Bounded { .. } => "bounded",
+            Self::Integer { .. } => "integer",
+            Self::Categorical { levels } if levels.len() == 3 => "yes/no",
+            Self::Categorical { .. } => "categorical",
+            Self::Identifier => "identifier",
+        }
+    }
+
+    /// How its numbers, or the codes of its words, become features.
+    pub fn shape(&self) -> Shape {
+        match self {
+            Self::Continuous | Self::Identifier => Shape::Line,
+            Self::Positive => Shape::Positive,
+            Self::Bounded { low, high } => Shape::Bounded { low: *low, high: *high },
+            Self::Integer { values } => Shape::Values { values: values.clone() },
+            Self::Categorical { levels } => Shape::Classes { levels: levels.len() },
+        }
+    }
+}
+
+/// What a cell of text says to a column whose kind is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Code {
+    /// A number, or the code of a word.
+    Value(f64),
+    /// A word that the model does not know, which counts as one of the others.
+    Unknown(f64),
+    /// Nothing that the column can hold.
+    Refused,
+}
+
+impl ColumnKind {
+    /// A column of numbers.
+    pub fn new(name: &str, kind: Kind) -> Self {
+        let (form, note) = (Form::default(), String::new());
+        Self { name: name.into(), kind, form, range: None, missing: 0, note }
+    }
+
+    /// Whether it is a part of the model.
+    pub fn is_modelled(&self) -> bool {
+        self.kind != Kind::Identifier
+    }
+
+    /// What it is, in a word: a date is a date, however it is modelled.
+    pub fn label(&self) -> &'static str {
+        match self.form {
+            _ if !self.is_modelled() => self.kind.name(),
+            Form::Date => "date",
+            Form::Time { .. } => "time",
+            _ => self.kind.name(),
+        }
+    }
+
+    /// The code of a cell that is not missing.
+    pub(crate) fn code(&self, text: &str) -> Code {
+        match &self.kind {
+            Kind::Categorical { levels } => {
+                let known = levels.iter().rev().skip(1).rev().position(|level| level == text);
+                // A number may be written in another way than the first time: 1 and 1.0 are one level.
+                let known = known.or_else(|| {
+                    let number: f64 = text.parse().ok()?;
+                    let same = |level: &String| level.parse() == Ok(number);
+                    levels[..levels.len() - 1].iter().position(same)
+                });
+                match known {
+                    Some(code) => Code::Value(code as f64),
+                    None => Code::Unknown((levels.len() - 1) as f64),
+                }
+            }
+            _ => self.form.number(text).map_or(Code::Refused, Code::Value),
+        }
+    }
+
+    /// A value as the user would write it; nothing where it is missing.
+    pub fn text(&self, value: f64) -> String {
+        match &self.kind {
+            _ if value.is_nan() => String::new(),
+            Kind::Categorical { levels } => {
+                let code = (value.round().max(0.0) as usize).min(levels.len() - 1);
+                levels[code].clone()
+            }
+            _ => self.form.text(value),
+        }
+    }
+
+    /// Range or levels, as a table shows them.
+    pub fn values(&self) -> String {
+        match (&self.kind, self.range) {
+            (Kind::Categorical { levels }, _) => listed(&levels[..levels.len() - 1]),
+            (Kind::Integer { values }, Some([low, high])) => {
+                format!(
+                    "{} to {}, {} values",
+                    self.form.text(low),
+                    self.form.text(high),
+                    values.len()
+                )
+            }
+            (Kind::Bounded { low, high }, Some([least, most])) => format!(
+                "{} to {}, between {low} and {high}",
+                self.form.text(least),
+                self.form.text(most)
+            ),
+            (_, Some([low, high])) => {
+                format!("{} to {}", self.form.text(low), self.form.text(high))
+            }
+            (_, None) => String::new(),
+        }
+    }
+}
+
+/// The first few, and how many more there are.
+fn listed(levels: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let first = levels.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match levels.len() {
+        0..=SHOWN => first,
+        number => format!("{first} and {} more", number - SHOWN),
+    }
+}

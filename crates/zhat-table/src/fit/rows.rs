@@ -1,0 +1,147 @@
+//! The rows of a fit as a trainer sees them: numbers in cells anywhere in their cells, and holes filled with draws.
+//!
+//! The gradient of the likelihood of what is observed is that of whole rows, on average over what is missing given what is observed
+//! (Fisher's identity). So a few times in a run what is missing is drawn anew, by a kernel that leaves the model's
+//! `p(missing | observed)` invariant. That takes missing at random for granted: whether a cell is missing may depend on what is
+//! observed of its row, and not on its own value.
+
+use std::cell::RefCell;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use zhat::ar::{ArEbm, Evaluator};
+use zhat::rng::Streams;
+use zhat::smc::SmcConfig;
+use zhat::train::{Batch, DataSource, Order, Rows};
+
+use crate::data::{Standardiser, Table, fill};
+use crate::error::Result;
+use crate::prepare::Prepared;
+
+/// How often in a run what is missing is drawn anew.
+const REDRAWS: u64 = 16;
+/// Particles of a redraw: with few of them it moves less, and is as right.
+const PARTICLES: usize = 6;
+
+/// Rows for training.
+#[derive(Debug)]
+pub(super) struct TrainingRows {
+    features: usize,
+    standardiser: Standardiser,
+    /// Without cells and holes, as they are.
+    plain: Option<Rows>,
+    /// Whole rows, with what is missing as it was drawn last.
+    values: RefCell<Vec<f32>>,
+    /// Places of what is missing.
+    holes: Vec<usize>,
+    streams: Streams,
+}
+
+impl TrainingRows {
+    /// Rows of features; what is missing begins as what other rows have.
+    pub fn new(data: &Prepared, rows: Vec<f32>, streams: &Streams) -> Self {
+        let (features, standardiser) = (data.columns.len(), data.standardiser.clone());
+        let holes: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].is_nan()).collect();
+        let streams = streams.derive("holes", 0);
+        let is_plain = holes.is_empty() && standardiser.kinds().is_empty();
+        let (plain, values) = match is_plain {
+            true => (Some(Rows::new(tensor(rows, features))), Vec::new()),
+            false => (None, filled(data, rows, &streams)),
+        };
+        Self { features, standardiser, plain, values: RefCell::new(values), holes, streams }
+    }
+
+    /// Steps from one redraw of what is missing to the next.
+    pub fn redraw_every(num_steps: u64) -> u64 {
+        (num_steps / REDRAWS).max(1)
+    }
+
+    /// Draws what is missing anew, by the model as it is.
+    pub fn redraw(&self, model: &ArEbm, step: u64, threads: usize) -> Result<()> {
+        if self.holes.is_empty() {
+            return Ok(());
+        }
+        let mut rows: Vec<usize> = self.holes.iter().map(|hole| hole / self.features).collect();
+        rows.dedup();
+        let mut missing = vec![false; rows.len() * self.features];
+        let mut at = 0;
+        for hole in &self.holes {
+            at += rows[at..].iter().take_while(|&&row| row < hole / self.features).count();
+            missing[at * self.features + hole % self.features] = true;
+        }
+        let x: Vec<f32> = {
+            let values = self.values.borrow();
+            rows.iter()
+                .flat_map(|row| values[row * self.features..][..self.features].to_vec())
+                .collect()
+        };
+        let smc = SmcConfig::new(PARTICLES)?;
+        let moved = Evaluator::new(model, threads)?.coarse().redraw_missing(
+            &x,
+            &missing,
+            &smc,
+            &self.streams,
+            step,
+        )?;
+        let mut values = self.values.borrow_mut();
+        for (&row, moved) in rows.iter().zip(moved.chunks_exact(self.features)) {
+            values[row * self.features..][..self.features].copy_from_slice(moved);
+        }
+        Ok(())
+    }
+
+    /// What is missing as it was drawn last, to be kept in a checkpoint.
+    pub fn drawn(&self) -> Vec<f32> {
+        let values = self.values.borrow();
+        self.holes.iter().map(|&hole| values[hole]).collect()
+    }
+
+    /// Goes back to what was kept.
+    pub fn restore(&self, drawn: &[f32]) {
+        let mut values = self.values.borrow_mut();
+        self.holes.iter().zip(drawn).for_each(|(&hole, &value)| values[hole] = value);
+    }
+}
+
+impl DataSource for TrainingRows {
+    fn batch(&self, step: u64, order: &mut Order) -> Batch {
+        if let Some(plain) = &self.plain {
+            return plain.batch(step, order);
+        }
+        let mut rng = order.streams.stream("spread", step, 0);
+        let values = self.values.borrow();
+        let rows = order.rows(step, values.len() / self.features);
+        let mut batch = Vec::with_capacity(rows.len() * self.features);
+        for row in rows {
+            batch.extend_from_slice(&values[row * self.features..][..self.features]);
+        }
+        self.standardiser.spread(&mut batch, &mut rng);
+        tensor(batch, self.features).into()
+    }
+}
+
+fn tensor(rows: Vec<f32>, features: usize) -> Tensor<2> {
+    let shape = [rows.len() / features, features];
+    Tensor::from_data(TensorData::new(rows, shape), &Device::flex())
+}
+
+/// Rows of features with what is missing as other training rows have it.
+pub(super) fn filled(data: &Prepared, mut rows: Vec<f32>, streams: &Streams) -> Vec<f32> {
+    if rows.iter().any(|value| value.is_nan()) {
+        let observed = Table::new(data.columns.clone(), data.train.clone());
+        fill(&mut rows, &observed, &mut streams.stream("fill", 0, 0));
+    }
+    rows
+}
+
+/// Rows of the features that are numbers, without holes and anywhere in their cells: what a mixture of Gaussians can be fitted to.
+pub(super) fn numbers(data: &Prepared, rows: &[f32], streams: &Streams) -> Vec<f32> {
+    let (kinds, features) = (data.standardiser.kinds(), data.columns.len());
+    let mut rows = filled(data, rows.to_vec(), streams);
+    if kinds.is_empty() {
+        return rows;
+    }
+    let mut rng = streams.stream("spread-once", 0, 0);
+    data.standardiser.spread(&mut rows, &mut rng);
+    let is_number = |(at, _): &(usize, f32)| !kinds[at % features].is_categorical();
+    rows.into_iter().enumerate().filter(is_number).map(|(_, value)| value).collect()
+}
