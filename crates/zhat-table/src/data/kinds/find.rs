@@ -246,13 +246,19 @@ fn is_measure(form: &Form) -> bool {
     !matches!(form, Form::Date | Form::Time { .. })
 }
 
-/// The values that a column has in common with its grid, if they are few: whole numbers, or others that come again and again.
+/// The values that a column has in common with its grid, if they are few: whole numbers, or others where that is said.
+///
+/// A measurement of a decimal or two comes again and again too, but what is asked of it is a density, in the same units as that of
+/// any other model, and not the mass of a cell.
 fn discrete(values: &[f32], said: bool) -> Option<Vec<f64>> {
     let mut distinct: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
     distinct.sort_unstable_by(f64::total_cmp);
     distinct.dedup();
     let (low, high) = (*distinct.first()?, *distinct.last()?);
     let is_whole = distinct.iter().all(|value| value.fract() == 0.0);
+    if !is_whole && !said {
+        return None;
+    }
     let step = match ties(values.iter().copied()) {
         Ties::Discrete { step, .. } => Some(step),
         _ => None,
