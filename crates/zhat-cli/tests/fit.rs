@@ -247,7 +247,7 @@ fn bad_input_exits_with_2_and_names_the_place() {
     let short = file("short.csv", "a,b\n1.5,2\n2.5,1\n");
     let no_archive = file("broken.csv.gz", "this is no gzip file");
     let absent = root.join("absent.csv").display().to_string();
-    let cases: [(&[&str], &str); 26] = [
+    let cases: [(&[&str], &str); 28] = [
         (&[&ragged], "line 9"),
         (&[&one_value], "b"),
         (&[&twins], "b"),
@@ -256,8 +256,11 @@ fn bad_input_exits_with_2_and_names_the_place() {
         (&[&no_archive], "broken.csv.gz"),
         (&[&good, "--delimiter", "ab"], "--delimiter"),
         (&[&good, "--header", "maybe"], "--header"),
-        (&[&missing], "line 9"),
-        (&[&words], "cow"),
+        // Networks that know of no kinds.
+        (&[&missing, "--preset", "small"], "line 9"),
+        (&[&words, "--preset", "small"], "cow"),
+        (&[&good, "--kind", "a=thing"], "COLUMN=KIND"),
+        (&[&good, "--kind", "z=integer"], "z"),
         (&[&infinite], "line 9"),
         (&[&empty], "empty"),
         (&[&absent], "absent.csv"),

@@ -87,7 +87,7 @@ fn summary(scored: &Scored) -> String {
     let whole = scored.rows - scored.missing;
     let rows = match scored.missing {
         0 => format!("{} rows", scored.rows),
-        _ => format!("{} rows, {whole} of them whole", scored.rows),
+        _ => format!("{} rows, {whole} of them with a log-density", scored.rows),
     };
     let over_rows = match whole {
         0 => return format!("{rows}: no mean log-density"),
@@ -119,11 +119,14 @@ mod tests {
         let text = summary(&scored);
         assert_eq!(text, "10 rows, mean log-density -1.5000 ± 0.2500 over rows, ± 0.0000 of log Z");
         let text = summary(&Scored { missing: 7, ..scored });
-        assert!(text.starts_with("10 rows, 3 of them whole, mean log-density -1.5"), "{text}");
+        assert!(
+            text.starts_with("10 rows, 3 of them with a log-density, mean log-density -1.5"),
+            "{text}"
+        );
         let one = summary(&Scored { missing: 9, se_test: f64::NAN, ..scored });
-        assert!(one.contains("1 of them whole") && !one.contains("NaN"), "{one}");
+        assert!(one.contains("1 of them with a log-density") && !one.contains("NaN"), "{one}");
         let nan = f64::NAN;
         let none = summary(&Scored { missing: 10, mean_log_density: nan, se_test: nan, ..scored });
-        assert_eq!(none, "10 rows, 0 of them whole: no mean log-density");
+        assert_eq!(none, "10 rows, 0 of them with a log-density: no mean log-density");
     }
 }

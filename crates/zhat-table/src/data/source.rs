@@ -10,7 +10,7 @@ use zhat::rng::Streams;
 use zhat::watch::Watch;
 
 use super::builtin::{self, Builtin};
-use super::checks::{Warning, check, check_collapse, check_rows};
+use super::checks::{Warning, check, check_collapse, check_rows, others};
 use super::dequantise::dequantise;
 use super::discrete::Discrete;
 use super::error::{Error, Result};
@@ -230,6 +230,18 @@ fn check_kinds(
 ) -> Result<Vec<Warning>> {
     if kinds.is_empty() {
         return check(name, table, dropped_rows);
+    }
+    let words =
+        kinds.iter().filter(|kind| kind.is_modelled()).map(|kind| kind.kind.shape().is_classes());
+    for (column, (statistics, is_words)) in table.statistics().into_iter().zip(words).enumerate() {
+        if !is_words && table.rows() > 1 && statistics.minimum >= statistics.maximum {
+            return Err(Error::Constant {
+                file: name.into(),
+                name: table.columns()[column].clone(),
+                value: statistics.minimum,
+                others: others(table, column),
+            });
+        }
     }
     check_rows(name, table.rows(), table.dimension(), dropped_rows)?;
     let modelled = kinds.iter().filter(|kind| kind.is_modelled()).enumerate();

@@ -82,7 +82,9 @@ pub fn score(
         let mut lines = Vec::with_capacity(width * scores.log_q.len());
         let rows = scores.log_p_tilde.iter().zip(&scores.log_q).zip(&errors).enumerate();
         for (row, ((log_p_tilde, log_q), error)) in rows {
-            let log_density = log_p_tilde - log_z;
+            // The density of nothing is one, and says nothing.
+            let is_empty = table.row(row).iter().all(|cell| cell.is_nan());
+            let log_density = if is_empty { f64::NAN } else { log_p_tilde - log_z };
             match log_density.is_nan() {
                 true => missing += 1,
                 false => {

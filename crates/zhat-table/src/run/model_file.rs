@@ -19,7 +19,7 @@ use crate::data::{ColumnKind, Discrete, Standardiser};
 use crate::error::{Result, TableError};
 
 /// Version of the format; a model of a later one is refused.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// The first format with digests; a model of an earlier one has none to be checked.
 pub(crate) const WITH_DIGESTS: u32 = 5;

@@ -121,7 +121,10 @@ impl ColumnKind {
             _ if !self.is_modelled() => self.kind.name(),
             Form::Date => "date",
             Form::Time { .. } => "time",
-            _ => self.kind.name(),
+            _ => match &self.kind {
+                Kind::Integer { values } if values.iter().any(|x| x.fract() != 0.0) => "in steps",
+                kind => kind.name(),
+            },
         }
     }
 
