@@ -223,3 +223,34 @@ fn sets_are_found_by_name_and_a_slip_is_mended() {
         assert!(find(bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn the_mixed_set_sums_and_integrates_to_one() {
+    let set = find("mixed").unwrap();
+    let (mut total, steps) = (0.0, 200);
+    for region in 0..4 {
+        for member in 0..2 {
+            for visits in 0..=12 {
+                // Midpoints of the log-odds of the share, and of the amount in steps of a half: both fall like a normal.
+                for i in 0..steps {
+                    let odds = -12.0 + 24.0 * (f64::from(i) + 0.5) / f64::from(steps);
+                    let share = 1.0 / (1.0 + (-odds).exp());
+                    for j in 0..220 {
+                        let amount = 20.0 + 0.5 * f64::from(j);
+                        let row = [
+                            f64::from(region),
+                            f64::from(member),
+                            f64::from(visits),
+                            share,
+                            amount,
+                        ];
+                        total += set.log_density(&row).exp() * share * (1.0 - share) * 0.12 * 0.5;
+                    }
+                }
+            }
+        }
+    }
+    assert!((total - 1.0).abs() < 1e-4, "{total}");
+    assert_eq!(set.log_density(&[4.0, 0.0, 1.0, 0.5, 60.0]), f64::NEG_INFINITY);
+    assert_eq!(set.log_density(&[0.0, 0.0, 1.0, 1.5, 60.0]), f64::NEG_INFINITY);
+}

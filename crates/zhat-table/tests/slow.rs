@@ -116,14 +116,8 @@ fn imputed_means_come_close_to_the_exact_conditional_means() {
     std::fs::create_dir_all(&root).unwrap();
     let (input, output) = (root.join("holes.csv"), root.join("filled.csv"));
     write(&input, &holes).unwrap();
-    let options = ImputeOptions {
-        fill: Fill::Mean,
-        copies: 1,
-        quantiles: vec![],
-        particles: 500,
-        seed: 0,
-        text: false,
-    };
+    let (fill, quantiles) = (Fill::Mean, Vec::new());
+    let options = ImputeOptions { fill, copies: 1, quantiles, particles: 500, seed: 0, text: true };
     let create = |columns: &[String]| Ok(TableWriter::create(&output, columns, Precision::Single)?);
     let source = input.to_str().unwrap();
     let done = impute(&fitted, source, &ReadOptions::default(), &options, create).unwrap();

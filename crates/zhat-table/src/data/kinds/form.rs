@@ -74,9 +74,7 @@ impl Form {
 
     /// The form of all of some words, if they have one in common.
     pub(crate) fn of_words<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
-        if words.clone().next().is_none() {
-            return None;
-        }
+        words.clone().next()?;
         if words.clone().all(|word| parse_date(word).is_some()) {
             return Some(Self::Date);
         }
