@@ -15,7 +15,7 @@ use super::dequantise::dequantise;
 use super::discrete::Discrete;
 use super::error::{Error, Result};
 use super::fill::fill;
-use super::kinds::{ColumnKind, Found, SaidKind, find, recode, settle_levels};
+use super::kinds::{Code, ColumnKind, Found, SaidKind, find, recode, settle_levels};
 use super::options::{Missing, ReadOptions};
 use super::read::{self, Reading, STANDARD_INPUT, read_watched};
 use super::table::Table;
@@ -171,6 +171,13 @@ impl Source {
                 let is_whole = chosen.iter().copied().eq(0..names.len());
                 truth = (is_whole && (has_kinds || kinds.is_empty())).then_some(set);
                 let mut found = Found::plain(table.select_columns(&chosen));
+                if !kinds.is_empty() && !options.model_kinds.is_empty() {
+                    let own: Vec<&ColumnKind> =
+                        chosen.iter().map(|&column| &kinds[column]).collect();
+                    if in_codes_of(&options.model_kinds, &own, &mut found.table) {
+                        truth = None;
+                    }
+                }
                 if asked.kinds.is_some() && !kinds.is_empty() {
                     found.kinds = chosen.iter().map(|&column| kinds[column].clone()).collect();
                 }
@@ -221,6 +228,23 @@ impl Asked {
     }
 }
 
+/// Puts the codes of a model's words in the place of those of a set's own; says whether any was another.
+fn in_codes_of(model: &[ColumnKind], own: &[&ColumnKind], table: &mut Table) -> bool {
+    let model: Vec<&ColumnKind> = model.iter().filter(|kind| kind.is_modelled()).collect();
+    let mut differs = false;
+    for row in table.values_mut().chunks_exact_mut(own.len()) {
+        for (value, (own, model)) in row.iter_mut().zip(own.iter().zip(&model)) {
+            if let (true, Code::Value(code) | Code::Unknown(code)) =
+                (own.kind.shape().is_classes(), model.code(&own.text(f64::from(*value))))
+            {
+                differs |= *value != code as f32;
+                *value = code as f32;
+            }
+        }
+    }
+    differs
+}
+
 /// Checks the columns that have a density; the others have none that could diverge.
 fn check_kinds(
     name: &str,
@@ -266,5 +290,24 @@ impl fmt::Display for Source {
             Source::File(path) if path == Path::new(STANDARD_INPUT) => write!(f, "standard input"),
             Source::File(path) => write!(f, "{}", path.display()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Kind;
+
+    #[test]
+    fn words_of_a_built_in_set_get_the_codes_of_the_model() {
+        let of = |levels: &[&str]| {
+            let levels = levels.iter().map(|level| (*level).to_owned()).collect();
+            ColumnKind::new("a", Kind::Categorical { levels })
+        };
+        let (own, model) = (of(&["north", "east", "other"]), of(&["east", "north", "other"]));
+        let mut table = Table::new(vec!["a".into()], vec![0.0, 1.0, 0.0]);
+        assert!(!in_codes_of(std::slice::from_ref(&own), &[&own], &mut table));
+        assert!(in_codes_of(&[model], &[&own], &mut table));
+        assert_eq!(table.values(), [1.0, 0.0, 1.0]);
     }
 }
