@@ -363,10 +363,9 @@ mod tests {
             panic!("an integer")
         };
         assert_eq!(values, [1.0, 2.0, 3.0, 4.0, 5.0]);
-        let Kind::Integer { values } = found(|row| ((row % 31) as f32) * 0.1 + 2.0, "a").kind
-        else {
-            panic!("in tenths")
-        };
+        let tenths = |row: usize| (row % 31) as f32 * 0.1 + 2.0;
+        assert_eq!(found(tenths, "a").kind, Kind::Continuous, "unless it is said");
+        let values = discrete(&(0..300).map(tenths).collect::<Vec<_>>(), true).unwrap();
         assert_eq!((values.len(), values[3]), (31, 2.3));
         let wide = found(|row| ((row * 7919) % 100_003) as f32, "a");
         assert_eq!((wide.kind, wide.form), (Kind::Continuous, Form::Decimals { decimals: 0 }));
