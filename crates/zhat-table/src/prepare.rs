@@ -10,7 +10,8 @@ use zhat::watch::Watch;
 
 use crate::data::benchmark::PreparedSet;
 use crate::data::{
-    ColumnKind, Discrete, Marginals, Shape, Source, Standardiser, Table, Warning, fill,
+    ColumnKind, Discrete, Error as DataError, Marginals, Shape, Source, Standardiser, Table, Warning, fill, in_order,
+    listing, nearest,
 };
 use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig};
@@ -27,8 +28,10 @@ const ENOUGH_FOR_VALIDATION: usize = 30;
 /// The data of a fit as features: standardised and, if so wanted, mapped to normal scores; row after row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
-    /// Names of the columns.
+    /// Names of the columns, those that are given first.
     pub columns: Vec<String>,
+    /// How many of them are given.
+    pub given: usize,
     /// Training part.
     pub train: Vec<f32>,
     /// Validation part.
@@ -67,6 +70,15 @@ impl Prepared {
     pub(crate) fn num_numbers(&self) -> usize {
         let classes = self.standardiser.shapes.iter().filter(|shape| shape.is_classes()).count();
         self.columns.len() - classes
+    }
+
+    /// What the density is of, where columns are given.
+    pub(crate) fn given_in_words(&self) -> Option<String> {
+        let (given, modelled) = self.columns.split_at(self.given);
+        let sentence = || {
+            format!("The density is that of {} given {}.", modelled.join(", "), given.join(", "))
+        };
+        (self.given > 0).then(sentence)
     }
 
     /// Whether a cell of the training part is missing.
@@ -118,9 +130,17 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
     let mut rng = streams.stream("data", 0, 0);
     let mut loaded = source.load_watched(&data.read, &data.asked(), &mut rng, watch)?;
     let mut notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-    let (hash, columns) = (loaded.hash(), loaded.table.columns().to_vec());
+    let hash = loaded.hash();
     let rows = data.split.indices(loaded.table.rows(), &mut streams.stream("split", 0, 0))?;
     loaded.settle_levels(&rows.train);
+    let (order, given) = given_first(data, &loaded.table)?;
+    let truth = loaded.truth.take().filter(|_| !rows.test.is_empty());
+    let truth_of_test = truth.and_then(|truth| {
+        let test = loaded.table.select_rows(&rows.test);
+        mean_log_density(&*truth, test.values(), &order[..given])
+    });
+    loaded.reorder(&order);
+    let columns = loaded.table.columns().to_vec();
     let part = |rows: &[usize]| loaded.table.select_rows(rows);
     let (train, validation, test) = (part(&rows.train), part(&rows.validation), part(&rows.test));
     let before_noise = loaded
@@ -132,10 +152,8 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
     if shared > 0 && !is_drawn {
         notes.push(Warning::SharedRows { shared, of: test.rows() }.to_string());
     }
-    let truth = loaded.truth.filter(|_| test.rows() > 0);
-    let truth_of_test = truth.map(|truth| mean_log_density(&*truth, test.values(), columns.len()));
-    let modelled = loaded.kinds.iter().filter(|kind| kind.is_modelled());
-    let shapes: Vec<Shape> = modelled.map(|kind| kind.kind.shape()).collect();
+    let shapes: Vec<Shape> =
+        in_order(&loaded.kinds, &columns).iter().map(|kind| kind.kind.shape()).collect();
     let numbers = numbers([&train, &validation], &shapes, &streams);
     let standardiser = match (data.standardise, data.marginals, &numbers) {
         (false, ..) | (true, _, None) => {
@@ -155,8 +173,15 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
         values
     };
     let numbers = [&train, &validation, &test].map(|part| part.rows());
+    for name in &columns[..given] {
+        if let Some(kind) = loaded.kinds.iter_mut().find(|kind| kind.name == *name) {
+            let already = if kind.note.is_empty() { "" } else { "; " };
+            kind.note = format!("given{already}{}", kind.note);
+        }
+    }
     let prepared = Prepared {
         columns,
+        given,
         rows: numbers,
         train: standardised(train),
         validation: standardised(validation),
@@ -171,6 +196,47 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
         kinds: loaded.kinds,
     };
     Ok(prepared.with_notes_for(config))
+}
+
+/// The order of a table's columns in which those that are given come first, and how many they are.
+fn given_first(data: &DataConfig, table: &Table) -> Result<(Vec<usize>, usize)> {
+    let names = table.columns();
+    let place = |name: &String| {
+        let found = names.iter().position(|known| known == name);
+        found.ok_or_else(|| {
+            DataError::UnknownColumn {
+                file: data.source.clone(),
+                name: name.clone(),
+                nearest: nearest(name, names.iter().map(String::as_str)),
+                available: listing(names.iter().map(String::as_str)),
+            }
+            .into()
+        })
+    };
+    let said = if data.target.is_empty() { &data.given } else { &data.target };
+    let said = said.iter().map(place).collect::<Result<Vec<usize>>>()?;
+    let others: Vec<usize> = (0..names.len()).filter(|column| !said.contains(column)).collect();
+    let (mut given, modelled) = if data.target.is_empty() { (said, others) } else { (others, said) };
+    let twice = |columns: &[usize]| (1..columns.len()).any(|at| columns[..at].contains(&columns[at]));
+    if twice(&given) || twice(&modelled) {
+        return Err(TableError::config("data.given, data.target: a column stands there twice".into()));
+    }
+    if modelled.is_empty() {
+        return Err(TableError::config("data.given: all columns are given, and none is left to model".into()));
+    }
+    let number = given.len();
+    for &column in &given {
+        if let Some(row) = table.column(column).position(|cell| cell.is_nan()) {
+            return Err(TableError::config(format!(
+                "column {} is given, and row {} has no value there: the model says nothing of what is given, and cannot fill it. Leave such \
+                 rows out (data.read.missing = drop), or fill them first with a model of all columns",
+                names[column],
+                row + 1
+            )));
+        }
+    }
+    given.extend(modelled);
+    Ok((given, number))
 }
 
 /// The columns of training and validation part that are no classes, as numbers on the line without holes: those of cells anywhere in
@@ -245,6 +311,8 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
         ("data.read.columns", !data.read.columns.is_empty()),
         ("data.dequantise", !data.dequantise.is_empty()),
         ("data.read.max-rows", data.read.max_rows.is_some()),
+        ("data.given", !data.given.is_empty()),
+        ("data.target", !data.target.is_empty()),
     ];
     if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
         let reason = format!("{name} does not go with a set that is prepared already");
@@ -262,6 +330,7 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
     Ok(Prepared {
         standardiser,
         columns: meta.columns,
+        given: 0,
         rows: meta.rows,
         train,
         validation,

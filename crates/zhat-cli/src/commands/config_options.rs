@@ -52,6 +52,12 @@ pub struct ConfigOptions {
     /// identifier; several with commas, or given several times
     #[arg(long = "kind", value_name = "COLUMN=KIND", value_parser = |text: &str| Kinds::parse(text))]
     kinds: Vec<Kinds>,
+    /// Columns that are given: the density is of the others given these (regression, classification)
+    #[arg(long, value_delimiter = ',', value_name = "COLUMNS", conflicts_with = "target")]
+    given: Vec<String>,
+    /// The columns that the density is of, given all others
+    #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
+    target: Vec<String>,
     /// Where the data are kept, if what was named can be read only once.
     #[arg(skip)]
     kept: OnceLock<String>,
@@ -166,6 +172,10 @@ impl ConfigOptions {
         }
         for (column, kind) in self.kinds.iter().flat_map(|Kinds(kinds)| kinds) {
             config.data.kinds.insert(column.clone(), *kind);
+        }
+        let said = [&mut config.data.given, &mut config.data.target].into_iter();
+        for (to, from) in said.zip([&self.given, &self.target]).filter(|(_, from)| !from.is_empty()) {
+            to.clone_from(from);
         }
         config.settle_kinds();
         Ok(config)

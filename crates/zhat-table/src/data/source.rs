@@ -81,6 +81,17 @@ impl Loaded {
         }
         words.clear();
     }
+
+    /// Puts the columns into another order. Of the kinds, which are those of the whole table, the order stays.
+    pub(crate) fn reorder(&mut self, order: &[usize]) {
+        if order.iter().copied().eq(0..self.table.dimension()) {
+            return;
+        }
+        self.table = self.table.select_columns(order);
+        self.before_noise = self.before_noise.take().map(|table| table.select_columns(order));
+        // The truth is of columns in their own order.
+        self.truth = None;
+    }
 }
 
 /// What is asked of a table besides its numbers.
@@ -148,8 +159,8 @@ impl Source {
                 let Reading { table, dropped_rows, ranges, notes, words } = reading;
                 let found = match &asked.kinds {
                     None if !options.model_kinds.is_empty() => {
-                        let modelled = options.model_kinds.iter().filter(|kind| kind.is_modelled());
-                        let kinds = modelled.cloned().collect();
+                        let kinds = in_order(&options.model_kinds, table.columns());
+                        let kinds = kinds.into_iter().cloned().collect();
                         Found { table, kinds, words: Vec::new() }
                     }
                     None => {
@@ -228,9 +239,15 @@ impl Asked {
     }
 }
 
+/// What columns of a table are, in its order.
+pub(crate) fn in_order<'a>(kinds: &'a [ColumnKind], columns: &[String]) -> Vec<&'a ColumnKind> {
+    let known = |name: &String| kinds.iter().find(|kind| kind.name == *name);
+    columns.iter().filter_map(known).collect()
+}
+
 /// Puts the codes of a model's words in the place of those of a set's own; says whether any was another.
 fn in_codes_of(model: &[ColumnKind], own: &[&ColumnKind], table: &mut Table) -> bool {
-    let model: Vec<&ColumnKind> = model.iter().filter(|kind| kind.is_modelled()).collect();
+    let model = in_order(model, table.columns());
     let mut differs = false;
     for row in table.values_mut().chunks_exact_mut(own.len()) {
         for (value, (own, model)) in row.iter_mut().zip(own.iter().zip(&model)) {

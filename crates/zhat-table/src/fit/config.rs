@@ -68,6 +68,12 @@ pub struct DataConfig {
     /// What columns are, where that is not to be found out.
     #[serde(default)]
     pub kinds: BTreeMap<String, SaidKind>,
+    /// Columns that are given: the density is of the others given these.
+    #[serde(default)]
+    pub given: Vec<String>,
+    /// The columns that the density is of, given all others; the other way to say it.
+    #[serde(default)]
+    pub target: Vec<String>,
 }
 
 impl DataConfig {
@@ -157,6 +163,8 @@ impl FitConfig {
                 dequantise: BTreeMap::new(),
                 find_kinds: false,
                 kinds: BTreeMap::new(),
+                given: Vec::new(),
+                target: Vec::new(),
             },
             model: ArEbmConfig { confine: CONFINE, ..ArEbmConfig::small() },
             step: ArStepConfig {
@@ -386,7 +394,8 @@ impl FitConfig {
 
     /// The networks for the features of some data.
     pub fn shape_of(&self, data: &Prepared) -> ArEbmConfig {
-        ArEbmConfig { kinds: data.standardiser.kinds(), ..self.shape(data.columns.len()) }
+        let kinds = data.standardiser.kinds();
+        ArEbmConfig { kinds, given: data.given, ..self.shape(data.columns.len()) }
     }
 
     /// Checks the ranges of the settings.
@@ -406,6 +415,20 @@ impl FitConfig {
                     "{name} is {value}, but must be at least {least}"
                 )));
             }
+        }
+        if !self.data.given.is_empty() && !self.data.target.is_empty() {
+            return Err(TableError::config(
+                "data.given and data.target say the same in two ways: leave one of them out".into(),
+            ));
+        }
+        let asks = !self.data.given.is_empty() || !self.data.target.is_empty();
+        let is_masked = self.model.conditioner == Conditioner::Masked;
+        if asks && !(is_masked && self.model.normalisation == Normalisation::Local) {
+            return Err(TableError::config(
+                "data.given: a density given columns has a normaliser for each of their values, and needs model.conditioner = \
+                 masked and model.normalisation = local, as the default has; leave out the preset, or a criterion of whole rows"
+                    .into(),
+            ));
         }
         let of_sequences = [Method::SmcRnce, Method::SmcRnceTrajectory];
         if self.model.normalisation == Normalisation::Local

@@ -59,7 +59,7 @@ pub(super) fn initial_model(
 ) -> Result<ArEbm> {
     let device = Device::flex().autodiff();
     let mut model = config.shape_of(data).init(&device, &mut streams.stream("init", 0, 0))?;
-    for (feature, kind) in model.shape.kinds.clone().iter().enumerate() {
+    for (feature, kind) in model.shape.kinds.clone().iter().enumerate().skip(data.given) {
         if let FeatureKind::Categorical { levels } = kind {
             let mut counts = vec![0.0; *levels];
             let classes = data.train.iter().skip(feature).step_by(data.columns.len());

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use zhat::rng::Streams;
 
+use super::predictive::Predictive;
 use super::Distances;
 use super::verdict::Verdict;
 use crate::density::{Density, Estimation, Opinion};
@@ -23,6 +24,9 @@ pub struct Assessment {
     pub verdict: Verdict,
     /// 2-Wasserstein distances between rows of the model and rows of the data.
     pub wasserstein: Option<Distances>,
+    /// What its predictions are worth, where it is a density of some columns given others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predictive: Option<Predictive>,
 }
 
 /// Assesses a density on whole rows, in the units of the data; with a cross-check other methods are asked for `log Z` too.
@@ -65,5 +69,5 @@ pub(crate) fn assess_by(
         opinions.extend(density.opinions(settings, streams)?);
     }
     let verdict = Verdict::new(&likelihood, &opinions, density.columns(), density.criterion());
-    Ok(Assessment { likelihood, truth: None, opinions, verdict, wasserstein: None })
+    Ok(Assessment { likelihood, truth: None, opinions, verdict, wasserstein: None, predictive: None })
 }

@@ -68,7 +68,9 @@ pub fn score(
     let (log_z, se_log_z) = fitted.log_z()?;
     let (mut missing, mut holed, mut largest_error) = (0, 0, 0.0f64);
     let mut moments = Moments::default();
-    let columns = &fitted.card().columns;
+    // Nothing is said of columns that are given.
+    let given = fitted.density().given();
+    let (all, columns) = (fitted.card().columns.len(), &fitted.card().columns[given..]);
     let (mut create, mut out) = (Some(create), None);
     // Labels and lines of all rows, where they must be ranked first.
     let (mut held_labels, mut held) = (Vec::new(), Vec::new());
@@ -101,7 +103,7 @@ pub fn score(
                 lines.extend([log_p_tilde, log_q]);
             }
             if let Some(cells) = &cells {
-                lines.extend_from_slice(&cells.log_p[row * columns.len()..][..columns.len()]);
+                lines.extend_from_slice(&cells.log_p[row * all..][given..all]);
             }
         }
         let carried = table.carried();

@@ -106,6 +106,11 @@ impl Evaluator {
         &self.pool
     }
 
+    /// How many of the first features are given: what is said is of the others, given them.
+    pub fn given(&self) -> usize {
+        self.engine.config.given
+    }
+
     /// Number of features of a row.
     pub fn features(&self) -> usize {
         self.engine.config.features
@@ -160,7 +165,7 @@ impl Evaluator {
                             return scores;
                         }
                         memory.forward.begin(x, features, 1, true, defence);
-                        for stage in 0..features {
+                        for stage in self.engine.config.given..features {
                             self.advance_by(memory, stage, &mut [], rule);
                             add(&mut scores.log_q, &memory.pass.log_draw);
                             add(&mut scores.log_p_tilde, &memory.pass.log_p);

@@ -55,9 +55,10 @@ impl ArEbmConfig {
         [mixture, spline, if parts > 1 { parts } else { 0 }]
     }
 
-    /// Raw outputs of the base of a feature.
+    /// Raw outputs of the base of a feature; one that is given has none.
     pub(super) fn head_outputs(&self, stage: usize) -> usize {
         match self.kind(stage) {
+            _ if self.is_given(stage) => 0,
             FeatureKind::Categorical { levels } => *levels,
             _ => self.head_parts().iter().sum(),
         }
@@ -66,8 +67,11 @@ impl ArEbmConfig {
     /// Outputs of a masked conditioner that belong to the features before one: context and base of each.
     pub(super) fn outputs_before(&self, stage: usize) -> usize {
         match self.kinds.is_empty() {
-            true => stage * (self.context + self.head_outputs(0)),
-            false => (0..stage).map(|before| self.context + self.head_outputs(before)).sum(),
+            true => stage.saturating_sub(self.given) * (self.context + self.head_outputs(self.given)),
+            false => {
+                let modelled = self.given..stage.max(self.given);
+                modelled.map(|before| self.context + self.head_outputs(before)).sum()
+            }
         }
     }
 }

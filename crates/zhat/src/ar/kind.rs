@@ -163,6 +163,34 @@ impl ArEbmConfig {
         self.kinds.get(feature).unwrap_or(&CONTINUOUS)
     }
 
+    /// Whether a feature is given, and has no factor.
+    pub fn is_given(&self, feature: usize) -> bool {
+        feature < self.given
+    }
+
+    /// Checks that something is left to model, and that the family can do so given the rest in this corner.
+    pub(super) fn validate_given(&self) -> Result<()> {
+        let given = self.given;
+        if given == 0 {
+            return Ok(());
+        }
+        if given >= self.features {
+            let expected = format!("below {}, the number of features", self.features);
+            return Err(Error::setting("given", given, expected));
+        }
+        let wanted = [
+            ("conditioner", self.conditioner == Conditioner::Masked, ["stagewise", "masked"]),
+            ("normalisation", self.normalisation == Normalisation::Local, ["global", "local"]),
+        ];
+        match wanted.into_iter().find(|(_, holds, _)| !holds) {
+            None => Ok(()),
+            Some((name, _, [value, expected])) => {
+                let expected = format!("{expected} where features are given");
+                Err(Error::setting(name, value, expected))
+            }
+        }
+    }
+
     /// Number of features that are numbers: those of the Gaussian mixture beside the head, in their order.
     pub fn num_numbers(&self) -> usize {
         self.features - self.kinds.iter().filter(|kind| kind.is_categorical()).count()

@@ -423,7 +423,7 @@ pub(super) fn masked(weight: Tensor<2>, mask: Vec<f32>) -> Tensor<2> {
 
 impl UnnormalisedModel for ArEbm {
     fn log_p_tilde(&self, x: Tensor<2>) -> Tensor<1> {
-        let factors = (0..self.num_stages()).map(|stage| self.log_factor(stage, x.clone()));
+        let factors = (self.shape.given..self.num_stages()).map(|stage| self.log_factor(stage, x.clone()));
         factors.reduce(|sum, factor| sum + factor).expect("at least one feature")
     }
 }
@@ -435,6 +435,9 @@ impl SequentialModel for ArEbm {
     }
 
     fn log_factor(&self, stage: usize, x: Tensor<2>) -> Tensor<1> {
+        if self.shape.is_given(stage) {
+            return Tensor::zeros([x.dims()[0]], &x.device());
+        }
         let (outlook, x) = (self.outlook(stage, &x), x.narrow(1, stage, 1));
         let log_q = outlook.log_density(&self.shape, x.clone());
         let log_p = self.log_factor_given(x, &outlook, log_q, None);

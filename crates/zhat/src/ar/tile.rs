@@ -104,9 +104,11 @@ impl Plan<'_> {
         let last = genealogy.effective_sample_size[features - 1].iter().copied();
         report.effective_sample_size = weighted(shares, last);
         let coefficients = self.config.coefficients(&genealogy, shares, &self.engine.config);
-        for (stage, coefficients) in coefficients.iter().enumerate() {
-            if !one_pass || stage == 0 {
-                let output = workspace.conditionings[stage].tape.output();
+        let given = self.engine.config.given;
+        for (stage, coefficients) in coefficients.iter().enumerate().skip(given) {
+            if !one_pass || stage == given {
+                let at = at_stage(&workspace.conditionings, stage);
+                let output = workspace.conditionings[at].tape.output();
                 workspace.proposal_gradient.reshape(output.rows(), output.columns());
                 workspace.proposal_gradient.data_mut().fill(0.0);
             }
@@ -265,6 +267,9 @@ impl Particles for Tile<'_> {
     /// Where the proposal alone is trained, the data point is the only particle and gains no weight.
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
         let (Plan { engine, config, .. }, shares) = (self.plan, self.shares);
+        if engine.config.is_given(stage) {
+            return Ok(());
+        }
         let candidates = config.candidates();
         let [of_proposal, of_energy] = engine.config.dropouts();
         let streams = &mut self.dropout_streams;

@@ -313,6 +313,29 @@ fn fast_gradients_equal_plain_autodiff_for_features_of_every_kind() {
 }
 
 #[test]
+fn fast_gradients_equal_plain_autodiff_where_features_are_given() {
+    let all = kinds().into_iter().chain([Vec::new()]);
+    for (at, kinds) in all.enumerate() {
+        let features = if kinds.is_empty() { 4 } else { kinds.len() };
+        for given in 1..features {
+            let dropout = [0.0, 0.3][(at + given) % 2];
+            let corner = ArEbmConfig {
+                given,
+                conditioner: Conditioner::Masked,
+                energy_form: EnergyForm::Tilted,
+                normalisation: Normalisation::Local,
+                gaussian_mixture: at % 2 == 0,
+                kinds: kinds.clone(),
+                ..config(features, [32, 24], dropout, Activation::Elu)
+            };
+            for criterion in [Method::MlIs, Method::Rnce, Method::QOnly] {
+                compare(&corner, &settings(criterion), 7);
+            }
+        }
+    }
+}
+
+#[test]
 fn kinds_that_are_all_numbers_on_the_line_change_no_bit() {
     for corner in corners(3, 0.3) {
         let run = |kinds| {

@@ -2,6 +2,7 @@
 
 mod cells;
 mod evaluation;
+mod given;
 mod gradient;
 mod grid;
 mod kinds;
