@@ -10,8 +10,8 @@ use zhat::watch::Watch;
 
 use crate::data::benchmark::PreparedSet;
 use crate::data::{
-    ColumnKind, Discrete, Error as DataError, Marginals, Shape, Source, Standardiser, Table, Warning, fill, in_order,
-    listing, nearest,
+    ColumnKind, Discrete, Error as DataError, Marginals, Shape, Source, Standardiser, Table,
+    Warning, fill, in_order, listing, nearest,
 };
 use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig};
@@ -216,13 +216,19 @@ fn given_first(data: &DataConfig, table: &Table) -> Result<(Vec<usize>, usize)> 
     let said = if data.target.is_empty() { &data.given } else { &data.target };
     let said = said.iter().map(place).collect::<Result<Vec<usize>>>()?;
     let others: Vec<usize> = (0..names.len()).filter(|column| !said.contains(column)).collect();
-    let (mut given, modelled) = if data.target.is_empty() { (said, others) } else { (others, said) };
-    let twice = |columns: &[usize]| (1..columns.len()).any(|at| columns[..at].contains(&columns[at]));
+    let (mut given, modelled) =
+        if data.target.is_empty() { (said, others) } else { (others, said) };
+    let twice =
+        |columns: &[usize]| (1..columns.len()).any(|at| columns[..at].contains(&columns[at]));
     if twice(&given) || twice(&modelled) {
-        return Err(TableError::config("data.given, data.target: a column stands there twice".into()));
+        return Err(TableError::config(
+            "data.given, data.target: a column stands there twice".into(),
+        ));
     }
     if modelled.is_empty() {
-        return Err(TableError::config("data.given: all columns are given, and none is left to model".into()));
+        return Err(TableError::config(
+            "data.given: all columns are given, and none is left to model".into(),
+        ));
     }
     let number = given.len();
     for &column in &given {

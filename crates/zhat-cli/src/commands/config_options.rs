@@ -174,7 +174,8 @@ impl ConfigOptions {
             config.data.kinds.insert(column.clone(), *kind);
         }
         let said = [&mut config.data.given, &mut config.data.target].into_iter();
-        for (to, from) in said.zip([&self.given, &self.target]).filter(|(_, from)| !from.is_empty()) {
+        for (to, from) in said.zip([&self.given, &self.target]).filter(|(_, from)| !from.is_empty())
+        {
             to.clone_from(from);
         }
         config.settle_kinds();

@@ -6,7 +6,9 @@ use zhat_report::{Align, Table};
 use zhat_table::data::Missing;
 use zhat_table::density::Estimation;
 use zhat_table::fit::nats;
-use zhat_table::fitted::{Assessment, DistanceKind, Predictive, Target, assess, distances, predictive};
+use zhat_table::fitted::{
+    Assessment, DistanceKind, Predictive, Target, assess, distances, predictive,
+};
 
 use super::table_options::{RunOptions, TableOptions};
 use crate::exit::Outcome;
@@ -87,9 +89,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         assessment.wasserstein = Some(found);
     }
     if density.given() > 0 {
-        let found = watched(quiet, "predicting", None, &watch, || {
-            predictive(density, &rows.test, seed)
-        })??;
+        let found =
+            watched(quiet, "predicting", None, &watch, || predictive(density, &rows.test, seed))??;
         assessment.predictive = Some(found);
     }
     if arguments.json {
@@ -121,8 +122,16 @@ fn predictions(found: &Predictive) -> Table {
                     format!("± {:.4} over {} rows", number.se_crps, found.rows),
                 );
                 let error = |value: f64| format!("{value:.4}");
-                row("  mean absolute error of medians".into(), error(number.absolute_error), String::new());
-                row("  root mean square error of means".into(), error(number.root_mean_square_error), String::new());
+                row(
+                    "  mean absolute error of medians".into(),
+                    error(number.absolute_error),
+                    String::new(),
+                );
+                row(
+                    "  root mean square error of means".into(),
+                    error(number.root_mean_square_error),
+                    String::new(),
+                );
                 for coverage in &number.coverage {
                     row(
                         format!("  rows in the {:.0} % interval", 100.0 * coverage.level),
@@ -130,7 +139,11 @@ fn predictions(found: &Predictive) -> Table {
                         format!("± {:.1} %", 100.0 * coverage.standard_error),
                     );
                 }
-                row("  width of the 90 % interval".into(), error(number.width_of_90), "on average".into());
+                row(
+                    "  width of the 90 % interval".into(),
+                    error(number.width_of_90),
+                    "on average".into(),
+                );
             }
             Target::Classes(classes) => {
                 row(
@@ -147,7 +160,11 @@ fn predictions(found: &Predictive) -> Table {
                         100.0 * classes.most_frequent
                     ),
                 );
-                row("  calibration error".into(), format!("{:.4}", classes.calibration_error), String::new());
+                row(
+                    "  calibration error".into(),
+                    format!("{:.4}", classes.calibration_error),
+                    String::new(),
+                );
             }
         }
     }

@@ -8,7 +8,9 @@ use zhat::rng::Streams;
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat::watch::Watch;
 
-use super::{CellScores, Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Tail, check_given};
+use super::{
+    CellScores, Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Tail, check_given,
+};
 use crate::data::Standardiser;
 use crate::error::Result;
 use crate::memory;

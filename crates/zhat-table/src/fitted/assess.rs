@@ -3,8 +3,8 @@
 use serde::Serialize;
 use zhat::rng::Streams;
 
-use super::predictive::Predictive;
 use super::Distances;
+use super::predictive::Predictive;
 use super::verdict::Verdict;
 use crate::density::{Density, Estimation, Opinion};
 use crate::error::{Result, TableError};
@@ -69,5 +69,12 @@ pub(crate) fn assess_by(
         opinions.extend(density.opinions(settings, streams)?);
     }
     let verdict = Verdict::new(&likelihood, &opinions, density.columns(), density.criterion());
-    Ok(Assessment { likelihood, truth: None, opinions, verdict, wasserstein: None, predictive: None })
+    Ok(Assessment {
+        likelihood,
+        truth: None,
+        opinions,
+        verdict,
+        wasserstein: None,
+        predictive: None,
+    })
 }

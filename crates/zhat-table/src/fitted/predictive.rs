@@ -187,7 +187,8 @@ impl Tally {
         let (crps, se_crps) = mean_and_error(&self.crps);
         let mean = |values: &[f64]| mean_and_error(values).0;
         let coverage = |level: f64| {
-            let inside = self.below.iter().map(|u| f64::from(u8::from((u - 0.5).abs() < 0.5 * level)));
+            let inside =
+                self.below.iter().map(|u| f64::from(u8::from((u - 0.5).abs() < 0.5 * level)));
             let (found, standard_error) = mean_and_error(&inside.collect::<Vec<_>>());
             Coverage { level, found, standard_error }
         };

@@ -67,7 +67,9 @@ impl ArEbmConfig {
     /// Outputs of a masked conditioner that belong to the features before one: context and base of each.
     pub(super) fn outputs_before(&self, stage: usize) -> usize {
         match self.kinds.is_empty() {
-            true => stage.saturating_sub(self.given) * (self.context + self.head_outputs(self.given)),
+            true => {
+                stage.saturating_sub(self.given) * (self.context + self.head_outputs(self.given))
+            }
             false => {
                 let modelled = self.given..stage.max(self.given);
                 modelled.map(|before| self.context + self.head_outputs(before)).sum()

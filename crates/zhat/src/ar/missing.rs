@@ -206,7 +206,11 @@ impl Evaluator {
             None => Ok(()),
             Some((at, _)) => {
                 let value = format!("feature {} of row {}, missing", at % features, at / features);
-                Err(Error::setting("given", value, "there: the model says nothing of what is given"))
+                Err(Error::setting(
+                    "given",
+                    value,
+                    "there: the model says nothing of what is given",
+                ))
             }
         }
     }

@@ -423,7 +423,8 @@ pub(super) fn masked(weight: Tensor<2>, mask: Vec<f32>) -> Tensor<2> {
 
 impl UnnormalisedModel for ArEbm {
     fn log_p_tilde(&self, x: Tensor<2>) -> Tensor<1> {
-        let factors = (self.shape.given..self.num_stages()).map(|stage| self.log_factor(stage, x.clone()));
+        let factors =
+            (self.shape.given..self.num_stages()).map(|stage| self.log_factor(stage, x.clone()));
         factors.reduce(|sum, factor| sum + factor).expect("at least one feature")
     }
 }
