@@ -44,6 +44,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ("zhat fit table.csv --out out/mine", "reads, checks and splits a table, and fits it"),
         ("zhat fit table.csv --time 10m", "the best that ten minutes give"),
         ("zhat fit table.csv --columns 2-9 --drop-missing", "some of the columns, without rows that have holes"),
+        ("zhat fit table.csv --target price", "the density of one column given all others"),
         ("zhat fit table.csv --set training.batch-size=64", "one setting changed; `zhat config` lists them all"),
         ("zhat fit --resume --out out/mine", "goes on with a run that was stopped, to the same bits"),
     ]),
@@ -59,6 +60,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("sample", &[
         ("zhat sample out/mine -n 100", "as CSV to standard output"),
         ("zhat sample out/mine --given age=40,height=1.8", "the other columns, given these"),
+        ("zhat sample out/mine --given-file rows.csv -n 20", "for each row of a file what it has not"),
     ]),
     ("impute", &[
         ("zhat impute out/mine holes.csv --out filled.csv", "conditional means in the place of missing cells"),
