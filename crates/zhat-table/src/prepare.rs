@@ -40,6 +40,8 @@ pub struct Prepared {
     pub test: Vec<f32>,
     /// Rows of the three parts.
     pub rows: [usize; 3],
+    /// What each row of the three parts counts, where a column says it.
+    pub weights: Option<[Vec<f64>; 3]>,
     /// How the columns became features, with the training part's statistics.
     pub standardiser: Standardiser,
     /// Hash of the rows as they were read.
@@ -131,7 +133,20 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
     let mut loaded = source.load_watched(&data.read, &data.asked(), &mut rng, watch)?;
     let mut notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     let hash = loaded.hash();
-    let rows = data.split.indices(loaded.table.rows(), &mut streams.stream("split", 0, 0))?;
+    let mut split = streams.stream("split", 0, 0);
+    let rows = match &loaded.weights {
+        Some(weights) => data.split.weighted(weights, &mut split)?,
+        None => data.split.indices(loaded.table.rows(), &mut split)?,
+    };
+    let weights = loaded.weights.as_ref().map(|weights| {
+        let of = |rows: &[usize]| rows.iter().map(|&row| weights[row]).collect();
+        [&rows.train, &rows.validation, &rows.test].map(|rows| of(rows))
+    });
+    if let Some(column) = &data.weight {
+        notes.push(format!(
+            "rows count by column {column}, which is not modelled; pictures of the report show every row once"
+        ));
+    }
     loaded.settle_levels(&rows.train);
     let (order, given) = given_first(data, &loaded.table)?;
     let truth = loaded.truth.take().filter(|_| !rows.test.is_empty());
@@ -153,7 +168,7 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
         notes.push(Warning::SharedRows { shared, of: test.rows() }.to_string());
     }
     let shapes: Vec<Shape> =
-        in_order(&loaded.kinds, &columns).iter().map(|kind| kind.kind.shape()).collect();
+        in_order(&loaded.kinds, &columns).iter().map(|kind| kind.shape()).collect();
     let numbers = numbers([&train, &validation], &shapes, &streams);
     let standardiser = match (data.standardise, data.marginals, &numbers) {
         (false, ..) | (true, _, None) => {
@@ -183,6 +198,7 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
         columns,
         given,
         rows: numbers,
+        weights,
         train: standardised(train),
         validation: standardised(validation),
         test: standardised(test),
@@ -255,9 +271,23 @@ fn numbers(parts: [&Table; 2], shapes: &[Shape], streams: &Streams) -> Option<[T
         return None;
     }
     let mut rng = streams.stream("numbers", 0, 0);
-    let observed = parts[0].select_columns(&columns);
-    Some(parts.map(|part| {
+    // An atom says nothing of where the others are.
+    let without_atoms = |part: &Table| {
         let mut part = part.select_columns(&columns);
+        if shapes.iter().any(Shape::is_atoms) {
+            for row in part.values_mut().chunks_exact_mut(columns.len()) {
+                for (value, &column) in row.iter_mut().zip(&columns) {
+                    if shapes[column].atom(f64::from(*value)).is_some() {
+                        *value = f32::NAN;
+                    }
+                }
+            }
+        }
+        part
+    };
+    let observed = without_atoms(parts[0]);
+    Some(parts.map(|part| {
+        let mut part = without_atoms(part);
         if part.values().iter().any(|value| value.is_nan()) {
             fill(part.values_mut(), &observed, &mut rng);
         }
@@ -319,6 +349,7 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
         ("data.read.max-rows", data.read.max_rows.is_some()),
         ("data.given", !data.given.is_empty()),
         ("data.target", !data.target.is_empty()),
+        ("data.weight", data.weight.is_some()),
     ];
     if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
         let reason = format!("{name} does not go with a set that is prepared already");
@@ -337,6 +368,7 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
         standardiser,
         columns: meta.columns,
         given: 0,
+        weights: None,
         rows: meta.rows,
         train,
         validation,

@@ -58,7 +58,7 @@ fn a_regression_comes_near_to_the_truth_and_its_intervals_cover() {
     assert_eq!(cells.log_p[..2], [0.0, 0.0]);
 
     let rows = fitted.own_rows().unwrap();
-    let found = predictive(density, &rows.test, 1).unwrap();
+    let found = predictive(density, &rows.test, None, 1).unwrap();
     let Target::Number(y) = &found.targets[0] else { panic!("{found:?}") };
     let ninety = y.coverage.iter().find(|coverage| coverage.level == 0.9).unwrap();
     assert!((ninety.found - 0.9).abs() < 4.0 * ninety.standard_error, "{ninety:?}");
@@ -119,7 +119,7 @@ fn a_class_given_all_else_has_calibrated_probabilities_in_the_order_of_the_file(
     // Kinds stay as the columns stand in the file.
     let names: Vec<&str> = fitted.card().kinds.iter().map(|kind| kind.name.as_str()).collect();
     assert_eq!(names, ["id", "size", "colour", "shop", "weight"]);
-    let found = predictive(fitted.density(), &fitted.own_rows().unwrap().test, 1).unwrap();
+    let found = predictive(fitted.density(), &fitted.own_rows().unwrap().test, None, 1).unwrap();
     let [Target::Classes(colour)] = &found.targets[..] else { panic!("{found:?}") };
     // Nothing but the class has a factor: its log loss is what the test part has.
     assert!((colour.log_loss + report.test.log_likelihood).abs() < 1e-6, "{colour:?}");

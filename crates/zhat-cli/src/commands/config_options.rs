@@ -58,6 +58,9 @@ pub struct ConfigOptions {
     /// The columns that the density is of, given all others
     #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
     target: Vec<String>,
+    /// The column that says what each row counts, and is not modelled
+    #[arg(long, value_name = "COLUMN")]
+    weight: Option<String>,
     /// Where the data are kept, if what was named can be read only once.
     #[arg(skip)]
     kept: OnceLock<String>,
@@ -178,6 +181,7 @@ impl ConfigOptions {
         {
             to.clone_from(from);
         }
+        config.data.weight = self.weight.clone().or(config.data.weight);
         config.settle_kinds();
         Ok(config)
     }

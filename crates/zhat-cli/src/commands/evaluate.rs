@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let work = estimates + opinions + rows.test.len() as u64;
     let quiet = arguments.run.quiet;
     let mut assessment = watched(quiet, "estimating log Z", Some(work), &watch, || {
-        assess(density, &rows.test, &settings, cross_check, seed)
+        assess(density, &rows.test, rows.weights.as_deref(), &settings, cross_check, seed)
     })??;
     assessment.truth = rows.truth;
     if let Some(number) = arguments.wasserstein {
@@ -89,8 +89,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         assessment.wasserstein = Some(found);
     }
     if density.given() > 0 {
-        let found =
-            watched(quiet, "predicting", None, &watch, || predictive(density, &rows.test, seed))??;
+        let found = watched(quiet, "predicting", None, &watch, || {
+            predictive(density, &rows.test, rows.weights.as_deref(), seed)
+        })??;
         assessment.predictive = Some(found);
     }
     if arguments.json {
@@ -178,7 +179,8 @@ fn table(assessment: &Assessment) -> Table {
         table.row([name.to_owned(), value, error]);
     };
     let plain = String::new;
-    row("rows", likelihood.rows.to_string(), plain());
+    let worth = likelihood.effective_rows.map(|rows| format!("by their weights worth {rows:.0}"));
+    row("rows", likelihood.rows.to_string(), worth.unwrap_or_default());
     row(
         "log-likelihood, nats a row",
         nats(likelihood.log_likelihood),

@@ -16,6 +16,7 @@ use super::discrete::Discrete;
 use super::error::{Error, Result};
 use super::fill::fill;
 use super::kinds::{Code, ColumnKind, Found, SaidKind, find, recode, settle_levels};
+use super::nearest::{listing, nearest};
 use super::options::{Missing, ReadOptions};
 use super::read::{self, Reading, STANDARD_INPUT, read_watched};
 use super::table::Table;
@@ -49,6 +50,8 @@ pub struct Loaded {
     pub before_noise: Option<Table>,
     /// What the columns are, those that are no part of the table included; empty where it was not asked, or all are any numbers.
     pub kinds: Vec<ColumnKind>,
+    /// What each row counts, where a column says it.
+    pub weights: Option<Vec<f64>>,
     /// The words of categorical columns, whose places the table has for them.
     words: Vec<Option<Vec<String>>>,
 }
@@ -57,11 +60,14 @@ impl Loaded {
     /// A digest of the rows, and of their words.
     pub fn hash(&self) -> String {
         let hash = self.table.hash();
-        if self.words.iter().all(Option::is_none) {
+        if self.words.iter().all(Option::is_none) && self.weights.is_none() {
             return hash;
         }
         let mut with_words = Sha256::new();
         with_words.update(hash);
+        for weight in self.weights.iter().flatten() {
+            with_words.update(weight.to_le_bytes());
+        }
         for word in self.words.iter().flatten().flatten() {
             with_words.update((word.len() as u64).to_le_bytes());
             with_words.update(word.as_bytes());
@@ -101,6 +107,8 @@ pub struct Asked {
     pub dequantise: BTreeMap<String, f64>,
     /// Kinds of columns; those that are not said are found out. None where all are any numbers, and words are refused.
     pub kinds: Option<BTreeMap<String, SaidKind>>,
+    /// The column that says what each row counts, and is no part of the table.
+    pub weight: Option<String>,
 }
 
 /// A source that can be read again and again, for whoever needs it more than once: itself, or, where it is standard input, a pipe
@@ -138,7 +146,7 @@ impl Source {
         discrete: &BTreeMap<String, f64>,
         rng: &mut impl Rng,
     ) -> Result<Loaded> {
-        let asked = Asked { dequantise: discrete.clone(), kinds: None };
+        let asked = Asked { dequantise: discrete.clone(), ..Asked::default() };
         self.load_watched(options, &asked, rng, &Watch::default())
     }
 
@@ -151,13 +159,16 @@ impl Source {
         watch: &Watch,
     ) -> Result<Loaded> {
         let name = self.to_string();
-        let mut truth = None;
+        let (mut truth, mut weights) = (None, None);
         let (found, dropped_rows, notes) = match self {
             Source::File(path) => {
                 let options = asked.options(options);
                 let reading = read_watched(&path, &options, watch)?;
-                let Reading { table, dropped_rows, ranges, notes, words } = reading;
-                let found = match &asked.kinds {
+                let Reading { mut table, dropped_rows, ranges, notes, words } = reading;
+                if let Some(column) = &asked.weight {
+                    weights = Some(weights_of(&name, &table, &words, column)?);
+                }
+                let mut found = match &asked.kinds {
                     None if !options.model_kinds.is_empty() => {
                         let kinds = in_order(&options.model_kinds, table.columns());
                         let kinds = kinds.into_iter().cloned().collect();
@@ -165,11 +176,29 @@ impl Source {
                     }
                     None => {
                         check_collapse(&name, &table, &ranges)?;
+                        if let Some(weight) = &asked.weight {
+                            let others: Vec<usize> = (0..table.dimension())
+                                .filter(|&column| table.columns()[column] != *weight)
+                                .collect();
+                            table = table.select_columns(&others);
+                        }
                         Found::plain(table)
                     }
                     Some(said) => find(&name, table, words, &asked.said(said))?,
                 };
+                let mut kinds = found.kinds.iter_mut();
+                if let Some(weight) = kinds.find(|kind| asked.weight.as_ref() == Some(&kind.name)) {
+                    weight.note = "what each row counts: not modelled".into();
+                }
                 (found, dropped_rows, notes)
+            }
+            Source::Builtin(_) if asked.weight.is_some() => {
+                let expected = "left out for a built-in set, whose rows count the same";
+                return Err(Error::setting(
+                    "weight",
+                    asked.weight.as_deref().unwrap_or(""),
+                    expected,
+                ));
             }
             Source::Builtin(set) => {
                 let table = builtin::draw(&*set, options.max_rows.unwrap_or(BUILTIN_ROWS), rng);
@@ -201,6 +230,12 @@ impl Source {
         truth = truth.filter(|_| discrete.is_empty());
         let mut warnings = notes;
         warnings.extend(check_kinds(&name, &table, &kinds, dropped_rows)?);
+        // What is modelled is not warned of.
+        let has_atoms =
+            |name: &String| kinds.iter().any(|kind| kind.name == *name && !kind.atoms.is_empty());
+        warnings.retain(
+            |warning| !matches!(warning, Warning::Spike { column, .. } if has_atoms(column)),
+        );
         // Nobody is told to do what was done.
         for warning in &mut warnings {
             if let Warning::Discrete { column, .. } | Warning::Spike { column, .. } = warning
@@ -209,7 +244,17 @@ impl Source {
                 *warning = Warning::StillDiscrete { column: std::mem::take(column), step: *step };
             }
         }
-        Ok(Loaded { table, truth, warnings, dropped_rows, discrete, before_noise, kinds, words })
+        Ok(Loaded {
+            table,
+            truth,
+            warnings,
+            dropped_rows,
+            discrete,
+            before_noise,
+            kinds,
+            weights,
+            words,
+        })
     }
 }
 
@@ -217,6 +262,11 @@ impl Asked {
     /// How a file is read for that: words are taken, and missing cells are kept unless they are to be dropped.
     fn options(&self, options: &ReadOptions) -> ReadOptions {
         let mut options = options.clone();
+        if let Some(weight) = self.weight.iter().find(|weight| !options.columns.contains(weight))
+            && !options.columns.is_empty()
+        {
+            options.columns.push(weight.clone());
+        }
         if let Some(said) = &self.kinds {
             let is_word =
                 |kind: &SaidKind| matches!(kind, SaidKind::Categorical | SaidKind::Identifier);
@@ -235,8 +285,46 @@ impl Asked {
         for column in self.dequantise.keys() {
             said.insert(column.clone(), SaidKind::Continuous);
         }
+        if let Some(weight) = &self.weight {
+            said.insert(weight.clone(), SaidKind::Identifier);
+        }
         said
     }
+}
+
+/// What each row counts: numbers, none of them below zero.
+fn weights_of(
+    file: &str,
+    table: &Table,
+    words: &[Option<Vec<String>>],
+    name: &str,
+) -> Result<Vec<f64>> {
+    let names = || table.columns().iter().map(String::as_str);
+    let Some(column) = names().position(|known| known == name) else {
+        return Err(Error::UnknownColumn {
+            file: file.into(),
+            name: name.into(),
+            nearest: nearest(name, names()),
+            available: listing(names()),
+        });
+    };
+    let wrong = |value: String, expected: &str| Err(Error::setting("weight", value, expected));
+    if words.get(column).is_some_and(Option::is_some) {
+        return wrong(name.into(), "a column of numbers, and this one has words");
+    }
+    let weights: Vec<f64> = table.column(column).map(f64::from).collect();
+    if let Some(row) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
+        let value = match weights[row].is_nan() {
+            true => "missing".into(),
+            false => weights[row].to_string(),
+        };
+        let expected = "a number that is not below zero in every row";
+        return wrong(format!("{value} in row {} of column {name}", row + 1), expected);
+    }
+    if weights.iter().sum::<f64>() <= 0.0 {
+        return wrong(format!("0 in every row of column {name}"), "above zero for some row");
+    }
+    Ok(weights)
 }
 
 /// What columns of a table are, in its order.

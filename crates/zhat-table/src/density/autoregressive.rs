@@ -216,7 +216,8 @@ impl Density for ArDensity {
         self.watch.check()?;
         let (mut features, whole) = self.whole_features(rows);
         // Of a value with a cell the share below is anywhere between those of its ends: uniform, where the density is right.
-        self.standardiser.spread(&mut features, &mut Streams::new(0).stream("cells", 0, 0));
+        let mut rng = Streams::new(0).stream("cells", 0, 0);
+        self.standardiser.spread(&mut features, &mut rng);
         let Some(mut cells) = self.evaluator.cells(&features) else { return Ok(None) };
         self.watch.check()?;
         let log_derivatives = self.standardiser.cell_log_derivatives(rows);
@@ -225,6 +226,14 @@ impl Density for ArDensity {
             match whole[cell / self.columns.len()] {
                 // Nothing is said of what is given.
                 true if cell % self.columns.len() < self.given() => {}
+                // At an atom the share below is anywhere in its mass, as that of a cell.
+                true if self
+                    .standardiser
+                    .atom(cell % self.columns.len(), features[cell])
+                    .is_some() =>
+                {
+                    *below += rng.uniform() * log_p.exp();
+                }
                 true => *log_p += log_derivative,
                 // An increasing map leaves the share below a cell as it is.
                 false => (*log_p, *below) = (f64::NAN, f64::NAN),

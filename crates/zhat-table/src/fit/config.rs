@@ -74,13 +74,20 @@ pub struct DataConfig {
     /// The columns that the density is of, given all others; the other way to say it.
     #[serde(default)]
     pub target: Vec<String>,
+    /// The column that says what each row counts, and is no part of the model: a row of weight 2 counts as if it stood there twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
 }
 
 impl DataConfig {
     /// What is asked of a table besides its numbers.
     pub(crate) fn asked(&self) -> Asked {
         let asks = self.find_kinds || !self.kinds.is_empty();
-        Asked { dequantise: self.dequantise.clone(), kinds: asks.then(|| self.kinds.clone()) }
+        Asked {
+            dequantise: self.dequantise.clone(),
+            kinds: asks.then(|| self.kinds.clone()),
+            weight: self.weight.clone(),
+        }
     }
 }
 
@@ -165,6 +172,7 @@ impl FitConfig {
                 kinds: BTreeMap::new(),
                 given: Vec::new(),
                 target: Vec::new(),
+                weight: None,
             },
             model: ArEbmConfig { confine: CONFINE, ..ArEbmConfig::small() },
             step: ArStepConfig {
@@ -256,8 +264,8 @@ impl FitConfig {
     /// Moves what confines a free energy out of the way of the data, where they go that far, and does without a mixture where there
     /// are no numbers for one.
     pub(super) fn clear_of(&mut self, data: &Prepared) {
-        if data.num_numbers() == 0 {
-            // A mixture of no columns is nothing.
+        if data.num_numbers() == 0 || data.weights.is_some() {
+            // A mixture of no columns is nothing, and EM counts every row once.
             self.model.gaussian_mixture = false;
         }
         let furthest = data.train.iter().fold(0.0f32, |furthest, x| furthest.max(x.abs()));

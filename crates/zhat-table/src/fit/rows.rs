@@ -31,23 +31,42 @@ pub(super) struct TrainingRows {
     plain: Option<Rows>,
     /// Whole rows, with what is missing as it was drawn last.
     values: RefCell<Vec<f32>>,
+    /// What each row counts, 1 on average; `None` where all count the same.
+    weights: Option<Vec<f64>>,
     /// Places of what is missing.
     holes: Vec<usize>,
     streams: Streams,
 }
 
 impl TrainingRows {
-    /// Rows of features; what is missing begins as what other rows have.
-    pub fn new(data: &Prepared, rows: Vec<f32>, streams: &Streams) -> Self {
+    /// Rows of features, and what they count; what is missing begins as what other rows have.
+    pub fn new(
+        data: &Prepared,
+        rows: Vec<f32>,
+        weights: Option<&[f64]>,
+        streams: &Streams,
+    ) -> Result<Self> {
         let (features, standardiser) = (data.columns.len(), data.standardiser.clone());
         let holes: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].is_nan()).collect();
         let streams = streams.derive("holes", 0);
         let is_plain = holes.is_empty() && standardiser.kinds().is_empty();
+        let weights = weights.map(|weights| {
+            let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+            weights.iter().map(|weight| weight / mean).collect::<Vec<f64>>()
+        });
         let (plain, values) = match is_plain {
-            true => (Some(Rows::new(tensor(rows, features))), Vec::new()),
+            true => {
+                let rows = Rows::new(tensor(rows, features));
+                let rows = match &weights {
+                    Some(weights) => rows.with_weights(weights)?,
+                    None => rows,
+                };
+                (Some(rows), Vec::new())
+            }
             false => (None, filled(data, rows, &streams)),
         };
-        Self { features, standardiser, plain, values: RefCell::new(values), holes, streams }
+        let values = RefCell::new(values);
+        Ok(Self { features, standardiser, plain, values, weights, holes, streams })
     }
 
     /// Steps from one redraw of what is missing to the next.
@@ -115,7 +134,8 @@ impl DataSource for TrainingRows {
             batch.extend_from_slice(&values[row * self.features..][..self.features]);
         }
         self.standardiser.spread(&mut batch, &mut rng);
-        tensor(batch, self.features).into()
+        let weights_of = |weights: &Vec<f64>| rows.iter().map(|&row| weights[row]).collect();
+        Batch { x: tensor(batch, self.features), weights: self.weights.as_ref().map(weights_of) }
     }
 }
 
@@ -127,7 +147,9 @@ fn tensor(rows: Vec<f32>, features: usize) -> Tensor<2> {
 /// Rows of features with what is missing as other training rows have it.
 pub(super) fn filled(data: &Prepared, mut rows: Vec<f32>, streams: &Streams) -> Vec<f32> {
     if rows.iter().any(|value| value.is_nan()) {
-        let observed = Table::new(data.columns.clone(), data.train.clone());
+        let mut observed = data.train.clone();
+        data.standardiser.blank_atoms(&mut observed);
+        let observed = Table::new(data.columns.clone(), observed);
         fill(&mut rows, &observed, &mut streams.stream("fill", 0, 0));
     }
     rows
@@ -136,7 +158,9 @@ pub(super) fn filled(data: &Prepared, mut rows: Vec<f32>, streams: &Streams) -> 
 /// Rows of the features that are numbers, without holes and anywhere in their cells: what a mixture of Gaussians can be fitted to.
 pub(super) fn numbers(data: &Prepared, rows: &[f32], streams: &Streams) -> Vec<f32> {
     let (kinds, features) = (data.standardiser.kinds(), data.columns.len());
-    let mut rows = filled(data, rows.to_vec(), streams);
+    let mut rows = rows.to_vec();
+    data.standardiser.blank_atoms(&mut rows);
+    let mut rows = filled(data, rows, streams);
     if kinds.is_empty() {
         return rows;
     }

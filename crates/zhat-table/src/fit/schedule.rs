@@ -87,7 +87,7 @@ impl Limit {
         let rows = data.in_units(config.validation.of_rows(part, features));
         let validation = clock.measure(least, || {
             watch.check()?;
-            validator.validate(&model, &rows, threads).map(|_| ())
+            validator.validate(&model, &rows, None, threads).map(|_| ())
         })?;
         // What is known of one evaluation goes for the other, by what a watch counts in them.
         let density = validator.density(&model, Answer::Model, threads, Arc::default())?;

@@ -162,12 +162,17 @@ impl Session {
         let validation = std::mem::take(&mut data.validation);
         let trainer = if config.is_cross_validated(&data) {
             data.train.extend(validation);
+            if let Some([train, validation, _]) = &mut data.weights {
+                train.append(validation);
+            }
             trainer
         } else if validation.is_empty() {
             trainer
         } else {
             let rows = data.in_units(config.validation.of_rows(&validation, data.columns.len()));
-            let validation = Validator::new(&config, &data).into_validation(rows, threads);
+            let number = rows.len() / data.columns.len();
+            let weights = data.weights.as_ref().map(|[_, weights, _]| weights[..number].to_vec());
+            let validation = Validator::new(&config, &data).into_validation(rows, weights, threads);
             trainer.with_validation(validation)
         };
         let log = Log {
@@ -275,7 +280,8 @@ impl Session {
         let earlier = self.seconds;
         let Self { run, data, trainer, log, checkpoints, config, .. } = self;
         let streams = Streams::new(config.seed);
-        let rows = TrainingRows::new(data, data.train.clone(), &streams);
+        let weights = data.weights.as_ref().map(|[train, ..]| &train[..]);
+        let rows = TrainingRows::new(data, data.train.clone(), weights, &streams)?;
         data.train = Vec::new();
         rows.restore(&self.drawn);
         let mut drawn = rows.drawn();
@@ -304,7 +310,7 @@ impl Session {
                 }
                 train::Event::Validation { step, found, best, ahead } => {
                     let Difference { mean: log_likelihood, standard_error } =
-                        Difference::from_zero(&found.log_likelihoods);
+                        found.mean_of(&found.log_likelihoods);
                     log.append(
                         step,
                         &[
@@ -391,7 +397,9 @@ impl Session {
         watch.begin(work_of_evaluation(density, settings) + self.data.test.len() as u64);
         let test = self.data.test_as_read();
         let streams = Streams::new(self.config.seed).derive("test", 0);
-        let assessment = assess_by(density, &test, settings, Some(&cross_check), &streams)?;
+        let weights = self.data.weights.as_ref().map(|[.., test]| &test[..]);
+        let assessment =
+            assess_by(density, &test, weights, settings, Some(&cross_check), &streams)?;
         let planned_steps = self.config.training.num_steps;
         let mut notes = Vec::new();
         notes.extend(self.data.given_in_words());

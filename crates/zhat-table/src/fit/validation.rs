@@ -75,13 +75,20 @@ impl Validator {
         }
     }
 
-    /// The model on rows in the units of the data.
-    pub fn validate(&self, model: &ArEbm, rows: &[f32], threads: usize) -> Result<Validated> {
+    /// The model on rows in the units of the data, each of which may count by a weight.
+    pub fn validate(
+        &self,
+        model: &ArEbm,
+        rows: &[f32],
+        weights: Option<&[f64]>,
+        threads: usize,
+    ) -> Result<Validated> {
         let density = self.density(model, Answer::Model, threads, Arc::default())?;
         let log_z = log_z_of(&density.estimates(&self.settings, &self.streams)?);
         let scores = density.score(rows)?;
         let log_likelihoods = scores.log_p_tilde.iter().map(|log_p| log_p - log_z.log_z).collect();
-        let found = Validated::new(log_likelihoods, log_z.standard_error);
+        let found = Validated::new(log_likelihoods, log_z.standard_error)
+            .with_weights(weights.map(<[f64]>::to_vec));
         Ok(match self.base == Base::Auto && self.criterion != Method::QOnly {
             true => found.or_proposal(scores.log_q),
             false => Validated { proposal: Some(scores.log_q), ..found },
@@ -92,10 +99,11 @@ impl Validator {
     pub fn into_validation(
         self,
         rows: Vec<f32>,
+        weights: Option<Vec<f64>>,
         threads: usize,
     ) -> impl FnMut(&ArEbm, u64) -> zhat::Result<Validated> + 'static {
         move |model, _| {
-            self.validate(model, &rows, threads).map_err(|error| match error {
+            self.validate(model, &rows, weights.as_deref(), threads).map_err(|error| match error {
                 TableError::Zhat(error) => error,
                 other => zhat::Error::BrokenState { reason: other.to_string() },
             })

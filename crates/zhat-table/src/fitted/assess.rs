@@ -29,10 +29,11 @@ pub struct Assessment {
     pub predictive: Option<Predictive>,
 }
 
-/// Assesses a density on whole rows, in the units of the data; with a cross-check other methods are asked for `log Z` too.
+/// Assesses a density on whole rows, in the units of the data, each of which may count by a weight; with a cross-check other methods are asked for `log Z` too.
 pub fn assess(
     density: &dyn Density,
     rows: &[f32],
+    weights: Option<&[f64]>,
     settings: &Estimation,
     cross_check: bool,
     seed: u64,
@@ -42,18 +43,19 @@ pub fn assess(
         return Err(TableError::setting("estimates", settings.estimates, expected));
     }
     let streams = Streams::new(seed).derive("assess", 0);
-    assess_by(density, rows, settings, cross_check.then_some(settings), &streams)
+    assess_by(density, rows, weights, settings, cross_check.then_some(settings), &streams)
 }
 
 /// The same by given streams, and with other settings for the other methods.
 pub(crate) fn assess_by(
     density: &dyn Density,
     rows: &[f32],
+    weights: Option<&[f64]>,
     settings: &Estimation,
     cross_check: Option<&Estimation>,
     streams: &Streams,
 ) -> Result<Assessment> {
-    let likelihood = evaluate(density, rows, settings, streams)?.or_none();
+    let likelihood = evaluate(density, rows, weights, settings, streams)?.or_none();
     let mut opinions = Vec::new();
     let has_integral = likelihood.tail.falls;
     if has_integral && !density.is_normalised() {

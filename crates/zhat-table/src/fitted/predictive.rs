@@ -8,7 +8,7 @@ use super::sample::{SampleOptions, sample_for};
 use crate::data::Shape;
 use crate::density::Density;
 use crate::error::Result;
-use crate::fit::mean_and_error;
+use crate::fit::weighted_mean_and_error;
 
 /// Rows that are predicted, at most.
 const ROWS: usize = 2_000;
@@ -100,25 +100,33 @@ pub struct PredictedClasses {
 }
 
 /// Predicts the columns that a density is not given of some rows, and holds them against what they are. At most 2,000 rows are used, evenly
-/// from all of them; one with a missing cell says nothing of that column.
+/// from all of them, each by its weight if there are any; one with a missing cell says nothing of that column.
 ///
 /// # Shapes
 /// - `rows`: `[n, columns]`, in the units of the data
-pub fn predictive(density: &dyn Density, rows: &[f32], seed: u64) -> Result<Predictive> {
+pub fn predictive(
+    density: &dyn Density,
+    rows: &[f32],
+    weights: Option<&[f64]>,
+    seed: u64,
+) -> Result<Predictive> {
     let (columns, given) = (density.columns().len(), density.given());
-    let whole: Vec<&[f32]> = rows
+    let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
+    let whole: Vec<Row> = rows
         .chunks_exact(columns)
-        .filter(|row| row[..given].iter().all(|cell| !cell.is_nan()))
+        .enumerate()
+        .map(|(at, cells)| Row { cells, weight: weight(at) })
+        .filter(|row| row.cells[..given].iter().all(|cell| !cell.is_nan()))
         .collect();
     let number = whole.len().min(ROWS);
-    let chosen: Vec<&[f32]> = (0..number).map(|at| whole[at * whole.len() / number]).collect();
+    let chosen: Vec<Row> = (0..number).map(|at| whole[at * whole.len() / number]).collect();
     let shapes = &density.standardiser().shapes;
     let is_classes = |column: usize| shapes.get(column).is_some_and(Shape::is_classes);
     let numbers: Vec<usize> = (given..columns).filter(|&column| !is_classes(column)).collect();
     let mut found = vec![Tally::default(); columns];
     if !numbers.is_empty() {
         for (part, rows) in chosen.chunks(TOGETHER).enumerate() {
-            let mut wanted: Vec<f32> = rows.iter().copied().flatten().copied().collect();
+            let mut wanted: Vec<f32> = rows.iter().flat_map(|row| row.cells).copied().collect();
             wanted.chunks_exact_mut(columns).for_each(|row| row[given..].fill(f32::NAN));
             let seed = Streams::new(seed).stream("predictive", part as u64, 0).index(usize::MAX);
             let options = SampleOptions {
@@ -130,11 +138,12 @@ pub fn predictive(density: &dyn Density, rows: &[f32], seed: u64) -> Result<Pred
             let draws = sample_for(density, &wanted, &options)?.table.into_values();
             let mut rng = Streams::new(seed as u64).stream("ranks", 0, 0);
             for (row, draws) in rows.iter().zip(draws.chunks_exact(DRAWS * columns)) {
-                for &column in numbers.iter().filter(|&&column| !row[column].is_nan()) {
+                for &column in numbers.iter().filter(|&&column| !row.cells[column].is_nan()) {
                     let mut values: Vec<f64> =
                         draws.iter().skip(column).step_by(columns).map(|&x| f64::from(x)).collect();
                     values.sort_unstable_by(f64::total_cmp);
-                    found[column].add(&values, f64::from(row[column]), rng.uniform());
+                    let y = f64::from(row.cells[column]);
+                    found[column].add(&values, y, row.weight, rng.uniform());
                 }
             }
         }
@@ -152,6 +161,13 @@ pub fn predictive(density: &dyn Density, rows: &[f32], seed: u64) -> Result<Pred
     Ok(Predictive { rows: number, draws: DRAWS, targets })
 }
 
+/// A row that is predicted, and what it counts.
+#[derive(Debug, Clone, Copy)]
+struct Row<'a> {
+    cells: &'a [f32],
+    weight: f64,
+}
+
 /// What was found of a number, row by row.
 #[derive(Debug, Clone, Default)]
 struct Tally {
@@ -161,11 +177,13 @@ struct Tally {
     /// Share of the draws below, anywhere between those of its ties: uniform where the density is right.
     below: Vec<f64>,
     width: Vec<f64>,
+    weights: Vec<f64>,
 }
 
 impl Tally {
     /// A row, by draws from the smallest to the largest.
-    fn add(&mut self, draws: &[f64], y: f64, chance: f64) {
+    fn add(&mut self, draws: &[f64], y: f64, weight: f64, chance: f64) {
+        self.weights.push(weight);
         let number = draws.len() as f64;
         let apart = draws.iter().map(|x| (x - y).abs()).sum::<f64>() / number;
         // Of all pairs, sum_{i<j} (x_j - x_i) = sum_i (2 i - n + 1) x_i for sorted draws.
@@ -184,12 +202,13 @@ impl Tally {
     }
 
     fn of(&self, column: String) -> PredictedNumber {
-        let (crps, se_crps) = mean_and_error(&self.crps);
-        let mean = |values: &[f64]| mean_and_error(values).0;
+        let of = |values: &[f64]| weighted_mean_and_error(values, Some(&self.weights));
+        let (crps, se_crps) = of(&self.crps);
+        let mean = |values: &[f64]| of(values).0;
         let coverage = |level: f64| {
             let inside =
                 self.below.iter().map(|u| f64::from(u8::from((u - 0.5).abs() < 0.5 * level)));
-            let (found, standard_error) = mean_and_error(&inside.collect::<Vec<_>>());
+            let (found, standard_error) = of(&inside.collect::<Vec<_>>());
             Coverage { level, found, standard_error }
         };
         PredictedNumber {
@@ -216,9 +235,9 @@ fn quantile(sorted: &[f64], level: f64) -> f64 {
 ///
 /// # Shapes
 /// - output: `[n, levels]`
-pub(super) fn class_probabilities(
+fn class_probabilities(
     density: &dyn Density,
-    rows: &[&[f32]],
+    rows: &[Row],
     column: usize,
     levels: usize,
 ) -> Result<Vec<f64>> {
@@ -231,7 +250,7 @@ pub(super) fn class_probabilities(
                 at if at < given => cell,
                 _ => f32::NAN,
             };
-            wanted.extend(row.iter().enumerate().map(cell));
+            wanted.extend(row.cells.iter().enumerate().map(cell));
         }
     }
     let mut shares = density.score(&wanted)?.log_p_tilde;
@@ -248,51 +267,57 @@ pub(super) fn class_probabilities(
 
 fn classes(
     density: &dyn Density,
-    rows: &[&[f32]],
+    rows: &[Row],
     column: usize,
     levels: usize,
 ) -> Result<PredictedClasses> {
-    let known: Vec<&[f32]> = rows.iter().copied().filter(|row| !row[column].is_nan()).collect();
+    let known: Vec<Row> = rows.iter().copied().filter(|row| !row.cells[column].is_nan()).collect();
     // The first column that is not given needs no sum over others.
     let most = if column == density.given() { ROWS } else { (MARGINALS / levels).max(1) };
     let number = known.len().min(most);
-    let known: Vec<&[f32]> = (0..number).map(|at| known[at * known.len() / number]).collect();
+    let known: Vec<Row> = (0..number).map(|at| known[at * known.len() / number]).collect();
     let shares = class_probabilities(density, &known, column, levels)?;
     let mut loss = Vec::with_capacity(number);
-    // The probability of the most likely class, and whether it was right.
-    let mut answers: Vec<(f64, f64)> = Vec::with_capacity(number);
-    let mut counts = vec![0usize; levels];
+    // The probability of the most likely class, whether it was right, and what the row counts.
+    let mut answers: Vec<(f64, f64, f64)> = Vec::with_capacity(number);
+    let mut counts = vec![0.0; levels];
     for (row, shares) in known.iter().zip(shares.chunks_exact(levels)) {
-        let class = row[column] as usize;
-        counts[class] += 1;
+        let class = row.cells[column] as usize;
+        counts[class] += row.weight;
         loss.push(-shares[class].max(f64::MIN_POSITIVE).ln());
         let best = (0..levels).max_by(|&a, &b| shares[a].total_cmp(&shares[b])).expect("a class");
-        answers.push((shares[best], f64::from(u8::from(best == class))));
+        answers.push((shares[best], f64::from(u8::from(best == class)), row.weight));
     }
-    let (log_loss, se_log_loss) = mean_and_error(&loss);
-    let right: Vec<f64> = answers.iter().map(|(_, right)| *right).collect();
-    let (accuracy, se_accuracy) = mean_and_error(&right);
+    let weights: Vec<f64> = known.iter().map(|row| row.weight).collect();
+    let of = |values: &[f64]| weighted_mean_and_error(values, Some(&weights));
+    let (log_loss, se_log_loss) = of(&loss);
+    let right: Vec<f64> = answers.iter().map(|(_, right, _)| *right).collect();
+    let (accuracy, se_accuracy) = of(&right);
     Ok(PredictedClasses {
         column: density.columns()[column].clone(),
         log_loss,
         se_log_loss,
         accuracy,
         se_accuracy,
-        most_frequent: counts.iter().copied().max().unwrap_or(0) as f64 / number.max(1) as f64,
+        most_frequent: counts.iter().copied().fold(0.0, f64::max) / counts.iter().sum::<f64>(),
         calibration_error: calibration_error(answers),
         rows: number,
     })
 }
 
 /// Mean over equal parts of the rows, by confidence, of how far confidence and accuracy are apart.
-fn calibration_error(mut answers: Vec<(f64, f64)>) -> f64 {
-    answers.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+fn calibration_error(mut answers: Vec<(f64, f64, f64)>) -> f64 {
+    answers.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+    let total: f64 = answers.iter().map(|(.., weight)| weight).sum();
     let number = answers.len();
     let apart = |bin: usize| {
         let part = &answers[bin * number / BINS..(bin + 1) * number / BINS];
-        part.iter().map(|(confidence, right)| right - confidence).sum::<f64>().abs()
+        part.iter()
+            .map(|(confidence, right, weight)| weight * (right - confidence))
+            .sum::<f64>()
+            .abs()
     };
-    (0..BINS).map(apart).sum::<f64>() / number as f64
+    (0..BINS).map(apart).sum::<f64>() / total
 }
 
 #[cfg(test)]
@@ -307,7 +332,7 @@ mod tests {
             let mut draws: Vec<f64> = (0..50).map(|_| rng.normal()).collect();
             draws.sort_unstable_by(f64::total_cmp);
             let (y, chance) = (rng.normal(), rng.uniform());
-            tally.add(&draws, y, chance);
+            tally.add(&draws, y, 1.0, chance);
         }
         let found = tally.of("y".into());
         // E|X - Y| - E|X - X'| / 2 = E|X - X'| / 2 for two standard normals: 1 / sqrt(pi).
@@ -328,7 +353,7 @@ mod tests {
             let mut draws: Vec<f64> = (0..40).map(|_| coin()).collect();
             draws.sort_unstable_by(f64::total_cmp);
             let y = coin();
-            tally.add(&draws, y, rng.uniform());
+            tally.add(&draws, y, 1.0, rng.uniform());
         }
         for Coverage { level, found, standard_error } in tally.of("y".into()).coverage {
             assert!((found - level).abs() < 4.0 * standard_error, "{level} {found}");
@@ -338,14 +363,14 @@ mod tests {
     #[test]
     fn confidence_that_is_right_is_calibrated_and_too_much_of_it_is_not() {
         let mut rng = Streams::new(6).stream("answers", 0, 0);
-        let answers: Vec<(f64, f64)> = (0..20_000)
+        let answers: Vec<(f64, f64, f64)> = (0..20_000)
             .map(|_| {
                 let confidence = 0.5 + 0.5 * rng.uniform();
-                (confidence, f64::from(u8::from(rng.uniform() < confidence)))
+                (confidence, f64::from(u8::from(rng.uniform() < confidence)), 1.0)
             })
             .collect();
         assert!(calibration_error(answers.clone()) < 0.02);
-        let sure = answers.iter().map(|(c, right)| ((c + 0.1).min(1.0), *right)).collect();
+        let sure = answers.iter().map(|(c, right, _)| ((c + 0.1).min(1.0), *right, 1.0)).collect();
         assert!(calibration_error(sure) > 0.06);
     }
 }

@@ -17,6 +17,8 @@ pub struct TestRows {
     pub other: Option<Vec<f32>>,
     /// Mean log-density of the test rows under the truth, where it is known.
     pub truth: Option<f64>,
+    /// What each test row counts, where a column says it.
+    pub weights: Option<Vec<f64>>,
 }
 
 impl Fitted {
@@ -34,7 +36,8 @@ impl Fitted {
             return Err(TableError::config(reason.into()));
         }
         let (test, other) = (data.test_as_read(), Some(data.train_as_read()));
-        Ok(TestRows { test, other, truth: data.truth_of_test })
+        let weights = data.weights.map(|[.., test]| test);
+        Ok(TestRows { test, other, truth: data.truth_of_test, weights })
     }
 
     /// The rows of a file that need not have all of the model's columns: what it has not is missing. What the model is given has to be
@@ -79,7 +82,7 @@ impl Fitted {
         let test = table.into_values();
         let given: Vec<usize> = (0..self.density.given()).collect();
         let truth = truth.and_then(|truth| mean_log_density(&*truth, &test, &given));
-        Ok(TestRows { test, other: None, truth })
+        Ok(TestRows { test, other: None, truth, weights: None })
     }
 }
 

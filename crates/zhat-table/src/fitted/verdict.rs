@@ -199,6 +199,7 @@ mod tests {
             effective_sample_size: vec![0.9, 0.5],
             smallest_effective_sample_size: 0.5,
             rows: 100,
+            effective_rows: None,
             largest_weight: 0.001,
             far_out: [0.001, 0.0],
             quadrature_error: 1e-4,

@@ -164,7 +164,7 @@ impl Particles for AllCandidates<'_> {
             masks => self.model.propose(prefix, stage, masks.as_mut()),
         };
         let is_class = shape.kind(stage).is_categorical();
-        let defence = match is_class {
+        let defence = match is_class || shape.kind(stage).is_atoms() {
             true => Defence::default(),
             false => self.settings.defence(features),
         };

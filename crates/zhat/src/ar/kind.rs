@@ -21,6 +21,11 @@ pub enum FeatureKind {
         /// outermost cells.
         edges: Vec<f32>,
     },
+    /// Any number, but at some values, the atoms, again and again: the model has a mass at each of these, and a density elsewhere.
+    Atoms {
+        /// The values, increasing, in the units of the features. Only a value that is exactly equal is at an atom.
+        values: Vec<f32>,
+    },
     /// One of so many classes, numbered from 0.
     ///
     /// The base is a softmax of the network's outputs, which is any distribution there is, so the energy has nothing to add to it: the
@@ -38,7 +43,7 @@ impl FeatureKind {
     /// Number of cells or classes; nothing for a number on the line.
     pub fn num_values(&self) -> Option<usize> {
         match self {
-            Self::Continuous => None,
+            Self::Continuous | Self::Atoms { .. } => None,
             Self::Cells { edges } => Some(edges.len() - 1),
             Self::Categorical { levels } => Some(*levels),
         }
@@ -50,7 +55,7 @@ impl FeatureKind {
     /// If the value is none of the classes.
     pub fn index_of(&self, value: f32) -> Option<usize> {
         match self {
-            Self::Continuous => None,
+            Self::Continuous | Self::Atoms { .. } => None,
             Self::Cells { edges } => {
                 let inner = &edges[1..edges.len() - 1];
                 Some(inner.partition_point(|&edge| edge <= value))
@@ -65,7 +70,7 @@ impl FeatureKind {
     /// If there are none, or not so many.
     pub fn value_of(&self, index: usize) -> f32 {
         match self {
-            Self::Continuous => panic!("a number on the line has no cells"),
+            Self::Continuous | Self::Atoms { .. } => panic!("a number on the line has no cells"),
             Self::Cells { .. } => {
                 let [low, high] = self.cell(index);
                 0.5 * (low + high)
@@ -119,9 +124,15 @@ impl FeatureKind {
         ]
     }
 
-    /// Inputs of the conditioner that tell of it: the number, or one for each class.
+    /// Whether it is a number with atoms.
+    pub fn is_atoms(&self) -> bool {
+        matches!(self, Self::Atoms { .. })
+    }
+
+    /// Inputs of the conditioner that tell of it: the number, or one for each class; beside a number one for each of its atoms.
     fn inputs(&self) -> usize {
         match self {
+            Self::Atoms { values } => 1 + values.len(),
             Self::Categorical { levels } => *levels,
             _ => 1,
         }
@@ -130,6 +141,15 @@ impl FeatureKind {
     fn validate(&self, feature: usize) -> Result<()> {
         match self {
             Self::Continuous => Ok(()),
+            Self::Atoms { values } => {
+                let increase = values.windows(2).all(|pair| pair[0] < pair[1]);
+                if values.is_empty() || !increase || !values.iter().all(|value| value.is_finite()) {
+                    let value = format!("{} atoms of feature {feature}", values.len());
+                    let expected = "at least one number, each above the one before";
+                    return Err(Error::setting("kinds", value, expected));
+                }
+                Ok(())
+            }
             Self::Cells { edges } => {
                 let increase = edges.windows(2).all(|pair| pair[0] < pair[1]);
                 if edges.len() < 2 || !increase || !edges.iter().all(|edge| edge.is_finite()) {
@@ -225,6 +245,13 @@ impl ArEbmConfig {
                 FeatureKind::Categorical { levels } => {
                     let class = kind.index_of(value).expect("a class");
                     (0..*levels).for_each(|of| input(at + of, f32::from(u8::from(of == class))));
+                }
+                FeatureKind::Atoms { values } => {
+                    input(at, value);
+                    let atoms = values.iter().enumerate();
+                    atoms.for_each(|(k, atom)| {
+                        input(at + 1 + k, f32::from(u8::from(*atom == value)))
+                    });
                 }
                 _ => input(at, kind.settle(value)),
             }

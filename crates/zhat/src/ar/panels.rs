@@ -135,11 +135,11 @@ impl Panels {
     }
 
     /// Takes the values of `left * right + bias`, where only the first `depth` columns of `left` and rows of `right` take
-    /// part. Columns that `right` does not have stay as they are.
+    /// part. Columns that `right` does not have stay as they are, and those that only `right` has are left out.
     ///
     /// # Shapes
     /// - `left`: `[rows, >= depth]`, `right`: `[>= depth, columns]`
-    /// - `self`: `[rows, >= columns]`, `bias`: `columns`, padded
+    /// - `self`: `[rows, any]`, `bias`: `columns`, padded
     pub fn set_product(
         &mut self,
         left: &Panels,
@@ -147,7 +147,7 @@ impl Panels {
         depth: usize,
         bias: Option<&[f32]>,
     ) {
-        for panel in 0..right.num_panels() {
+        for panel in 0..right.num_panels().min(self.num_panels()) {
             let start = bias.map_or(Start::Zero, |bias| Start::Bias(strip(bias, panel)));
             left.multiply_panel(right, depth, panel, start, self.panel_mut(panel));
         }

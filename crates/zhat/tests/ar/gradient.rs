@@ -106,6 +106,11 @@ fn setup(config: &ArEbmConfig, batch: usize) -> (ArEbm, Batch, Streams) {
     let mut rng = streams.stream("data", 0, 0);
     let mut x: Vec<f32> = (0..batch * config.features).map(|_| rng.normal() as f32).collect();
     for (at, x) in x.iter_mut().enumerate() {
+        if let FeatureKind::Atoms { values } = config.kind(at % config.features)
+            && *x > 0.0
+        {
+            *x = values[at % values.len()];
+        }
         if let FeatureKind::Categorical { levels } = config.kind(at % config.features) {
             *x = (x.abs() * 1e3) as u32 as f32 % *levels as f32;
         }
@@ -280,6 +285,7 @@ fn kinds() -> Vec<Vec<FeatureKind>> {
         vec![classes(3), Continuous, cells.clone(), classes(20)],
         vec![cells.clone(), classes(2), classes(40), Continuous],
         vec![Continuous, classes(1), cells],
+        vec![Atoms { values: vec![-0.4, 0.9] }, Continuous, Atoms { values: vec![0.25] }],
         vec![classes(5), classes(3)],
         vec![classes(4)],
     ]

@@ -1,5 +1,6 @@
 //! The autoregressive EBM: its gradients against plain autodiff, its estimates against quadrature, its tails, its training.
 
+mod atoms;
 mod cells;
 mod evaluation;
 mod given;

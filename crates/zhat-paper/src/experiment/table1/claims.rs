@@ -195,6 +195,7 @@ mod tests {
             effective_sample_size: vec![0.5],
             smallest_effective_sample_size: 0.5,
             rows: 100,
+            effective_rows: None,
             largest_weight: 0.01,
             far_out: [0.0, 0.0],
             quadrature_error: 0.0,
