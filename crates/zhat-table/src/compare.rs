@@ -130,6 +130,10 @@ pub fn compare(
             let reason = "data.split.test is 0, but criteria are compared on test rows".into();
             return Err(TableError::config(reason));
         }
+        if data.weights.is_some() {
+            let reason = "data.weight: differences of criteria are taken row by row, and count every row once; leave it out".into();
+            return Err(TableError::config(reason));
+        }
         if repeat == 0 {
             data.notes.iter().for_each(|note| observer("", &Event::Warning(note)));
         }

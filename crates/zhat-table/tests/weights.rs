@@ -74,9 +74,9 @@ fn the_density_is_that_of_rows_as_often_as_they_count() {
     let mean = twice.iter().sum::<f64>() / twice.len() as f64;
     assert!((found.log_likelihood - mean).abs() < 1e-9, "{} {mean}", found.log_likelihood);
     assert_eq!(found.effective_rows, Some(effective_rows(weights)));
-    let (_, report) = (0, prepare(&config).unwrap());
+    let data = prepare(&config).unwrap();
     let share = |weights: &[f64]| weights.iter().sum::<f64>() / 6_000.0;
-    let [train, validation, test] = report.weights.unwrap();
+    let [train, validation, test] = data.weights.unwrap();
     assert!((share(&test) - 0.1).abs() < 1e-3 && (share(&validation) - 0.1).abs() < 1e-3);
     assert!((share(&train) - 0.8).abs() < 2e-3);
 }
