@@ -116,7 +116,8 @@ fn probabilities_of_what_is_counted_sum_to_one_and_what_is_missing_is_summed_ove
     let parts = explained_by_those_before(density, &[row, holed].concat()).unwrap();
     assert!((parts[..5].iter().sum::<f64>() - whole).abs() < 1e-4);
     let observed = density.score(&holed).unwrap().log_p_tilde[0];
-    assert!((parts[5] + parts[7] + parts[9] - observed).abs() < 1e-9);
+    // Both by particles, each of which has an error below 0.1 here.
+    assert!((parts[5] + parts[7] + parts[9] - observed).abs() < 0.5);
     assert!(parts[6].is_nan() && parts[8].is_nan());
     // Given all others a class has its share among all classes, which is exact for what comes last and by particles for the rest.
     let others = explained_by_the_others(density, &row).unwrap();

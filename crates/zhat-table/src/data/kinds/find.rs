@@ -460,11 +460,12 @@ mod tests {
     #[test]
     fn values_that_come_again_and_again_are_atoms_and_the_rest_has_its_own_kind() {
         // Money that is spent, or not.
-        let spent = found(|row| if row % 3 == 0 { 0.0 } else { (5.0 * spread(row)).exp() }, "a");
+        let spent =
+            found(|row| if row.is_multiple_of(3) { 0.0 } else { (5.0 * spread(row)).exp() }, "a");
         assert_eq!((&spent.kind, spent.atoms[0].value), (&Kind::Positive, 0.0));
         assert!(spent.atoms[0].place < 0.0, "below the logarithm of all others");
         assert!(spent.note.starts_with("33 % are 0:"), "{}", spent.note);
-        let capped = |row: usize| if row % 4 == 0 { 2.5 } else { spread(row) * 9.0 - 4.0 };
+        let capped = |row: usize| if row.is_multiple_of(4) { 2.5 } else { spread(row) * 9.0 - 4.0 };
         let capped = found(capped, "a");
         assert_eq!((&capped.kind, capped.atoms[0].place), (&Kind::Continuous, 2.5));
         let share = |row: usize| match row % 5 {
