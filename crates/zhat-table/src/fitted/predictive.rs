@@ -204,9 +204,10 @@ impl Tally {
     }
 }
 
-/// Between the two draws at a level, by how far it is from one to the next.
+/// Between the two draws at a level, by how far it is from one to the next: a share of new draws as large as the level is below it, on average.
 fn quantile(sorted: &[f64], level: f64) -> f64 {
-    let at = level * (sorted.len() - 1) as f64;
+    let number = sorted.len() as f64;
+    let at = (level * (number + 1.0) - 1.0).clamp(0.0, number - 1.0);
     let (low, share) = (at.floor() as usize, at.fract());
     let high = (low + 1).min(sorted.len() - 1);
     sorted[low] + share * (sorted[high] - sorted[low])
@@ -316,7 +317,8 @@ mod tests {
         for Coverage { level, found, standard_error } in found.coverage {
             assert!((found - level).abs() < 4.0 * standard_error, "{level} {found}");
         }
-        assert!((found.width_of_90 - 2.0 * 1.645).abs() < 0.15, "{}", found.width_of_90);
+        // Of 50 draws it is a little wider than that of the distribution, 3.29.
+        assert!((found.width_of_90 - 3.4).abs() < 0.15, "{}", found.width_of_90);
     }
 
     #[test]
