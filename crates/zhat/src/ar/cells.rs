@@ -56,6 +56,7 @@ impl Evaluator {
             return cells;
         }
         memory.forward.begin(x, features, 1, true, Defence::default());
+        self.see_given(memory);
         for stage in self.given()..features {
             self.advance(memory, stage, &mut []);
             for (row, log_p) in memory.pass.log_p.iter().enumerate() {

@@ -165,6 +165,7 @@ impl Evaluator {
                             return scores;
                         }
                         memory.forward.begin(x, features, 1, true, defence);
+                        self.see_given(memory);
                         for stage in self.engine.config.given..features {
                             self.advance_by(memory, stage, &mut [], rule);
                             add(&mut scores.log_q, &memory.pass.log_draw);
@@ -179,6 +180,13 @@ impl Evaluator {
         RowScores {
             log_q: tiles.iter().flat_map(|tile| &tile.log_q).copied().collect(),
             log_p_tilde: tiles.iter().flat_map(|tile| &tile.log_p_tilde).copied().collect(),
+        }
+    }
+
+    /// Where one pass of the conditioner serves all stages, it is made at the first, which may be given.
+    pub(super) fn see_given(&self, Memory { forward, conditioning, pass }: &mut Memory) {
+        if self.given() > 0 && forward.is_one_pass(&self.engine.config) {
+            forward.propose(&self.engine, 0, None, conditioning, pass);
         }
     }
 

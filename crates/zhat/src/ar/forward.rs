@@ -150,17 +150,6 @@ impl Forward {
         (self.candidates, self.retained) = (1, true);
     }
 
-    /// Every candidate has what is given of its observation.
-    pub fn spread_given(&mut self, given: usize) {
-        let (features, candidates) = (self.features, self.candidates);
-        for of_observation in self.rows.chunks_exact_mut(features * candidates) {
-            let (first, others) = of_observation.split_at_mut(features);
-            for other in others.chunks_exact_mut(features) {
-                other[..given].copy_from_slice(&first[..given]);
-            }
-        }
-    }
-
     /// Rows next to each other with the same ancestor share their prefix.
     pub fn share(&mut self, ancestors: &[usize]) {
         for row in 1..ancestors.len() {
@@ -199,7 +188,7 @@ impl Forward {
     ) {
         if !self.is_one_pass(&engine.config) {
             self.condition(engine, stage, stage, masks, conditioning);
-        } else if stage == engine.config.given {
+        } else if stage == 0 {
             self.condition(engine, 0, self.features - 1, masks, conditioning);
         }
         engine.proposal.last(stage).head.forward(conditioning.tape.output(), &mut pass.head_raw);

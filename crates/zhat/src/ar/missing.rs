@@ -186,6 +186,7 @@ impl Evaluator {
             rows.iter().flat_map(|row| &x[row * features..][..features]).copied().collect();
         let mut log_p = vec![0.0; rows.len()];
         memory.forward.begin(&values, features, 1, true, Defence::default());
+        self.see_given(memory);
         for stage in self.given()..features {
             self.advance(memory, stage, &mut []);
             for (at, log_p) in log_p.iter_mut().enumerate() {

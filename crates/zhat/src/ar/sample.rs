@@ -63,7 +63,11 @@ impl Evaluator {
                     self.with_memory(|memory| {
                         let defence = settings.defence(features);
                         memory.forward.begin(x, features, candidates, false, defence);
-                        memory.forward.spread_given(self.given());
+                        for of_one in memory.forward.rows.chunks_exact_mut(candidates * features) {
+                            let given = of_one[..self.given()].to_vec();
+                            let others = of_one.chunks_exact_mut(features).skip(1);
+                            others.for_each(|row| row[..given.len()].copy_from_slice(&given));
+                        }
                         let mut tile = Tile { evaluator: self, memory, rngs };
                         let filter = settings.filter(observations, first, false).without_past();
                         let genealogy = filter.run(features, &mut tile)?;

@@ -267,9 +267,6 @@ impl Particles for Tile<'_> {
     /// Where the proposal alone is trained, the data point is the only particle and gains no weight.
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
         let (Plan { engine, config, .. }, shares) = (self.plan, self.shares);
-        if engine.config.is_given(stage) {
-            return Ok(());
-        }
         let candidates = config.candidates();
         let [of_proposal, of_energy] = engine.config.dropouts();
         let streams = &mut self.dropout_streams;
@@ -278,6 +275,10 @@ impl Particles for Tile<'_> {
         let (at, pass) = (at_stage(conditionings, stage), &mut passes[stage]);
         let conditioning = &mut conditionings[at];
         forward.propose(engine, stage, masks.as_mut(), conditioning, pass);
+        // One pass of the conditioner is made at the first stage, whether it is given or not.
+        if engine.config.is_given(stage) {
+            return Ok(());
+        }
         forward.draw(engine, stage, &mut self.particle_streams, conditioning, pass);
         let of_data = |values: &[f32]| -> f64 {
             weighted(shares, values.iter().step_by(candidates).map(|&value| f64::from(value)))
