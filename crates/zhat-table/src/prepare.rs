@@ -74,6 +74,15 @@ impl Prepared {
         self.columns.len() - classes
     }
 
+    /// What the density is of, where columns are given.
+    pub(crate) fn given_in_words(&self) -> Option<String> {
+        let (given, modelled) = self.columns.split_at(self.given);
+        let sentence = || {
+            format!("The density is that of {} given {}.", modelled.join(", "), given.join(", "))
+        };
+        (self.given > 0).then(sentence)
+    }
+
     /// Whether a cell of the training part is missing.
     pub fn has_holes(&self) -> bool {
         self.train.iter().any(|value| value.is_nan())

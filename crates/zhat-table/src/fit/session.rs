@@ -402,6 +402,7 @@ impl Session {
             assess_by(density, &test, weights, settings, Some(&cross_check), &streams)?;
         let planned_steps = self.config.training.num_steps;
         let mut notes = Vec::new();
+        notes.extend(self.data.given_in_words());
         notes.extend(cross_validation.as_ref().map(CrossValidation::sentence));
         notes.extend(unfinished(ended, progress.step, self.config.training.last_step()));
         notes.extend((answer == Answer::Proposal).then(|| PROPOSAL_ANSWERS.into()));
