@@ -258,7 +258,11 @@ impl Forward {
         self.h.set_product(prefixes_known, &proposal.first, inputs, Some(bias));
         match self.recording {
             true => proposal.trunk.forward(&mut self.h, prefixes, masks, tape),
-            false => proposal.trunk.evaluate(&mut self.h, prefixes, tape),
+            // Of a masked network later units are for later stages.
+            false => {
+                let units = proposal.last(known).head.weight.rows();
+                proposal.trunk.evaluate(&mut self.h, prefixes, units, tape);
+            }
         }
     }
 
@@ -362,7 +366,7 @@ impl Forward {
         }
         match self.recording {
             true => energy.trunk.forward(&mut self.h, rows, masks, tape),
-            false => energy.trunk.evaluate(&mut self.h, rows, tape),
+            false => energy.trunk.evaluate(&mut self.h, rows, engine.config.energy.width, tape),
         }
         let output = tape.output();
         self.dots.clear();
