@@ -24,6 +24,8 @@ const VALIDATIONS: f64 = 40.0;
 const FEWEST_VALIDATIONS: f64 = 4.0;
 /// Share of the time that validations may take.
 const VALIDATION_SHARE: f64 = 0.2;
+/// Share of the steps from one validation to the next that it may take where there are more of them.
+const CHEAP: f64 = 0.05;
 /// Share of the time that is for steps at least, however long the last evaluation takes.
 const LEAST_FOR_STEPS: f64 = 0.1;
 
@@ -63,8 +65,13 @@ impl Limit {
         let share = config.step.warm_up as f64 / config.training.num_steps as f64;
         let steps = steps(&costs, FORESEEN * self.left(), seconds, folds, share);
         config.scale_to(steps.all);
-        config.training.validation_every = steps.validation_every;
         config.training.checkpoint_every = steps.validation_every;
+        config.validate_often(data.rows[0]);
+        // More often than there is time for only where it costs next to nothing.
+        let between = costs.step.full * config.training.validation_every as f64;
+        if folds > 0.0 || costs.validation > CHEAP * between {
+            config.training.validation_every = steps.validation_every;
+        }
         config.log_every = (steps.all / 200).max(1);
         Ok(())
     }
