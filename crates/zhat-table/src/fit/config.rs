@@ -245,11 +245,22 @@ impl FitConfig {
         config
     }
 
-    /// Looks at the model at least every other epoch, so that its best moment is not missed.
-    pub(super) fn validate_often(&mut self, rows: usize) {
+    /// Looks at the model at least every other epoch, so that its best moment is not missed, and is as patient as before.
+    fn validate_often(&mut self, rows: usize) {
+        self.validate_every(self.training.validation_every.min(self.often(rows)));
+    }
+
+    /// The most steps from one validation to the next with which the best moment is not missed.
+    pub(super) fn often(&self, rows: usize) -> u64 {
+        (EPOCHS_UNVALIDATED * rows as f64 / self.training.batch_size as f64).ceil().max(1.0) as u64
+    }
+
+    /// Validates after so many steps, and waits as many steps as before for a better validation.
+    pub(super) fn validate_every(&mut self, steps: u64) {
         let training = &mut self.training;
-        let most = (EPOCHS_UNVALIDATED * rows as f64 / training.batch_size as f64).ceil() as u64;
-        training.validation_every = training.validation_every.min(most.max(1));
+        let patience = u64::from(training.patience) * training.validation_every;
+        training.patience = patience.div_ceil(steps) as u32;
+        training.validation_every = steps;
     }
 
     /// Takes another number of steps; the warm-up and the time before the learning rate falls keep their shares, and there

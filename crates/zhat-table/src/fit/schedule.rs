@@ -66,12 +66,11 @@ impl Limit {
         let steps = steps(&costs, FORESEEN * self.left(), seconds, folds, share);
         config.scale_to(steps.all);
         config.training.checkpoint_every = steps.validation_every;
-        config.validate_often(data.rows[0]);
-        // More often than there is time for only where it costs next to nothing.
-        let between = costs.step.full * config.training.validation_every as f64;
-        if folds > 0.0 || costs.validation > CHEAP * between {
-            config.training.validation_every = steps.validation_every;
-        }
+        // More often than that only where it costs next to nothing.
+        let often = steps.validation_every.min(config.often(data.rows[0]));
+        let is_cheap = costs.validation < CHEAP * costs.step.full * often as f64;
+        let is_often = folds == 0.0 && is_cheap;
+        config.validate_every(if is_often { often } else { steps.validation_every });
         config.log_every = (steps.all / 200).max(1);
         Ok(())
     }

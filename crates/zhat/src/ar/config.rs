@@ -154,11 +154,11 @@ pub struct ArEbmConfig {
     pub minimum_scale: f64,
     /// Sines and cosines of every number that a masked conditioner sees beside it, an octave from each to the next: networks learn what
     /// changes slowly first, and with waves quick changes are slow ones; 0 for none, as in the paper.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub waves: usize,
     /// Share of the learnt mixture that is a wide normal whatever the network says, for values unlike all that it was trained on;
     /// 0 for none, as in the paper.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default)]
     pub outlier_share: f64,
 }
 
@@ -345,10 +345,6 @@ fn tilt_bound() -> f64 {
 
 fn spline_bins() -> usize {
     8
-}
-
-fn is_none(share: &f64) -> bool {
-    *share == 0.0
 }
 
 fn is_zero(number: &usize) -> bool {
