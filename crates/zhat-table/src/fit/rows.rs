@@ -63,7 +63,10 @@ impl TrainingRows {
                 };
                 (Some(rows), Vec::new())
             }
-            false => (None, filled(data, rows, &streams)),
+            false => {
+                let observed = if holes.is_empty() { Vec::new() } else { rows.clone() };
+                (None, filled_from(observed, rows, data, &streams))
+            }
         };
         let values = RefCell::new(values);
         Ok(Self { features, standardiser, plain, values, weights, holes, streams })
@@ -144,10 +147,20 @@ fn tensor(rows: Vec<f32>, features: usize) -> Tensor<2> {
     Tensor::from_data(TensorData::new(rows, shape), &Device::flex())
 }
 
-/// Rows of features with what is missing as other training rows have it.
-pub(super) fn filled(data: &Prepared, mut rows: Vec<f32>, streams: &Streams) -> Vec<f32> {
+/// Rows of features with what is missing as training rows have it.
+pub(super) fn filled(data: &Prepared, rows: Vec<f32>, streams: &Streams) -> Vec<f32> {
+    let has_holes = rows.iter().any(|value| value.is_nan());
+    let observed = if has_holes { data.train.clone() } else { Vec::new() };
+    filled_from(observed, rows, data, streams)
+}
+
+fn filled_from(
+    mut observed: Vec<f32>,
+    mut rows: Vec<f32>,
+    data: &Prepared,
+    streams: &Streams,
+) -> Vec<f32> {
     if rows.iter().any(|value| value.is_nan()) {
-        let mut observed = data.train.clone();
         data.standardiser.blank_atoms(&mut observed);
         let observed = Table::new(data.columns.clone(), observed);
         fill(&mut rows, &observed, &mut streams.stream("fill", 0, 0));

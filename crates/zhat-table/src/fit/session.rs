@@ -280,9 +280,9 @@ impl Session {
         let earlier = self.seconds;
         let Self { run, data, trainer, log, checkpoints, config, .. } = self;
         let streams = Streams::new(config.seed);
+        let train = std::mem::take(&mut data.train);
         let weights = data.weights.as_ref().map(|[train, ..]| &train[..]);
-        let rows = TrainingRows::new(data, data.train.clone(), weights, &streams)?;
-        data.train = Vec::new();
+        let rows = TrainingRows::new(data, train, weights, &streams)?;
         rows.restore(&self.drawn);
         let mut drawn = rows.drawn();
         let redraw_every = TrainingRows::redraw_every(config.training.num_steps);
