@@ -16,7 +16,8 @@ static RANKS: OnceLock<Arc<dyn Ranks>> = OnceLock::new();
 static SPEAKS: AtomicBool = AtomicBool::new(false);
 
 /// What launchers of MPI tell the processes that they start.
-const LAUNCHED: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_SIZE"];
+const LAUNCHED: [&str; 4] =
+    ["OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_SIZE"];
 
 /// How long a rank waits before it says what is wrong: what is wrong with all of them the first has said by then, and ended all.
 const AFTER_THE_FIRST: Duration = Duration::from_secs(1);

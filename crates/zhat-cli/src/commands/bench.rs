@@ -287,7 +287,8 @@ fn table(report: &Report) -> Table {
         table.row([name.to_owned(), value]);
     }
     if report.ranks > 1 {
-        let Report { ranks, communication_share, messages_per_step, megabytes_per_step, .. } = report;
+        let Report { ranks, communication_share, messages_per_step, megabytes_per_step, .. } =
+            report;
         table.row(["ranks of as many threads".into(), ranks.to_string()]);
         table.row(["messages and waiting".into(), format!("{:.1} %", 100.0 * communication_share)]);
         let sent = format!("{messages_per_step:.0} messages, {megabytes_per_step:.2} MB");

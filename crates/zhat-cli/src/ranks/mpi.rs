@@ -1,27 +1,27 @@
 //! Ranks by MPI: every message is one `MPI_Sendrecv`.
 
-use std::cell::RefCell;
+use std::ffi::c_int;
+use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use mpi::Threading;
-use mpi::environment::{Universe, initialize_with_threading};
-use mpi::point_to_point::send_receive_into;
-use mpi::topology::{Communicator, SimpleCommunicator};
+use mpi_sys::{
+    MPI_Abort, MPI_Comm_rank, MPI_Comm_size, MPI_Finalize, MPI_Init_thread, MPI_Sendrecv,
+    RSMPI_COMM_WORLD, RSMPI_STATUS_IGNORE, RSMPI_UINT8_T,
+};
 use zhat::ranks::Ranks;
+
+/// `MPI_THREAD_SERIALIZED`: any thread may send a message, and never two at a time.
+const SERIALIZED: c_int = mpi_sys::MPI_THREAD_SERIALIZED as c_int;
 
 /// Bytes of a message at most: MPI counts them in 32 bits.
 const MOST: usize = 1 << 30;
 
+static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 static NANOSECONDS: AtomicU64 = AtomicU64::new(0);
 static MESSAGES: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    /// MPI is begun and finished by the main thread.
-    static UNIVERSE: RefCell<Option<Universe>> = const { RefCell::new(None) };
-}
 
 #[derive(Debug)]
 struct World {
@@ -40,14 +40,11 @@ impl Ranks for World {
 
     fn exchange(&self, partner: usize, send: &[u8], receive: &mut [u8]) {
         let start = Instant::now();
-        let world = SimpleCommunicator::world();
-        let partner = world.process_at_rank(partner as i32);
         let (mut sent, mut received) = (0, 0);
         // Both sides count the same messages, of which some may be empty.
         for _ in 0..send.len().max(receive.len()).div_ceil(MOST).max(1) {
             let next = [(sent + MOST).min(send.len()), (received + MOST).min(receive.len())];
-            let (out, into) = (&send[sent..next[0]], &mut receive[received..next[1]]);
-            send_receive_into(out, &partner, into, &partner);
+            send_receive(partner, &send[sent..next[0]], &mut receive[received..next[1]]);
             [sent, received] = next;
         }
         let spent = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -57,23 +54,61 @@ impl Ranks for World {
     }
 }
 
-/// Begins MPI.
+/// Errors are fatal to all ranks, as MPI has it where nothing else is asked for.
+fn send_receive(partner: usize, send: &[u8], receive: &mut [u8]) {
+    let (partner, tag) = (partner as c_int, 0);
+    // SAFETY: MPI runs, both buffers have the lengths given, which fit 32 bits, and MPI is done with them when it returns.
+    unsafe {
+        MPI_Sendrecv(
+            send.as_ptr().cast(),
+            send.len() as c_int,
+            RSMPI_UINT8_T,
+            partner,
+            tag,
+            receive.as_mut_ptr().cast(),
+            receive.len() as c_int,
+            RSMPI_UINT8_T,
+            partner,
+            tag,
+            RSMPI_COMM_WORLD,
+            RSMPI_STATUS_IGNORE,
+        );
+    }
+}
+
+/// Begins MPI; nothing where that fails.
 pub fn begin() -> Option<Arc<dyn Ranks>> {
-    let (universe, _) = initialize_with_threading(Threading::Serialized)?;
-    let world = universe.world();
-    let (rank, size) = (world.rank() as usize, world.size() as usize);
-    UNIVERSE.with_borrow_mut(|kept| *kept = Some(universe));
-    Some(Arc::new(World { rank, size }))
+    let (mut rank, mut size, mut threading) = (0, 0, 0);
+    // SAFETY: it is called once, before anything else of MPI; there need be no arguments.
+    unsafe {
+        if MPI_Init_thread(null_mut(), null_mut(), SERIALIZED, &mut threading) != 0 {
+            return None;
+        }
+        MPI_Comm_rank(RSMPI_COMM_WORLD, &mut rank);
+        MPI_Comm_size(RSMPI_COMM_WORLD, &mut size);
+    }
+    IS_RUNNING.store(true, Ordering::Relaxed);
+    Some(Arc::new(World { rank: rank as usize, size: size as usize }))
 }
 
 /// Finishes MPI, which waits for all ranks.
 pub fn finish() {
-    UNIVERSE.with_borrow_mut(|universe| drop(universe.take()));
+    if IS_RUNNING.swap(false, Ordering::Relaxed) {
+        // SAFETY: MPI runs, and nobody sends messages any more.
+        unsafe {
+            MPI_Finalize();
+        }
+    }
 }
 
 /// Ends all ranks at once.
-pub fn abort(code: u8) -> ! {
-    SimpleCommunicator::world().abort(i32::from(code))
+pub fn abort(code: u8) {
+    if IS_RUNNING.load(Ordering::Relaxed) {
+        // SAFETY: MPI runs.
+        unsafe {
+            MPI_Abort(RSMPI_COMM_WORLD, c_int::from(code));
+        }
+    }
 }
 
 pub fn spent() -> (f64, u64, u64) {

@@ -229,9 +229,8 @@ fn sum_of_reports(workers: &Workers, own: Result<Option<TileReport>>) -> Result<
         let other = Error::OnRank { rank, reason, recoverable: all[rank][0] == RECOVERABLE };
         return Err(own.err().filter(|_| workers.rank() == rank).unwrap_or(other));
     }
-    let report = |message: &Vec<u8>| {
-        (message[0] == REPORT).then(|| TileReport::from_bytes(&message[1..]))
-    };
+    let report =
+        |message: &Vec<u8>| (message[0] == REPORT).then(|| TileReport::from_bytes(&message[1..]));
     let mut reports: Vec<Option<TileReport>> = all.iter().map(report).collect();
     while reports.len() > 1 {
         let pair = |pair: &[Option<TileReport>]| match (pair[0], pair[1]) {

@@ -54,11 +54,7 @@ impl TileReport {
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let (numbers, _) = bytes.as_chunks::<8>();
         let number = |at: usize| f64::from_le_bytes(numbers[at]);
-        Self {
-            proposal_nll: number(0),
-            ebm_loss: number(1),
-            effective_sample_size: number(2),
-        }
+        Self { proposal_nll: number(0), ebm_loss: number(1), effective_sample_size: number(2) }
     }
 }
 

@@ -80,9 +80,8 @@ fn ranks_tell_each_other_what_they_have() {
                 sums,
             )
         });
-        let sums: Vec<f32> = (0..11)
-            .map(|i| (0..size).map(|rank| (i * size + rank) as f32).sum())
-            .collect();
+        let sums: Vec<f32> =
+            (0..11).map(|i| (0..size).map(|rank| (i * size + rank) as f32).sum()).collect();
         for (gathered, first, said, parts, found) in found {
             assert_eq!(gathered, (0..size).map(|r| vec![r as u8; r]).collect::<Vec<_>>());
             assert_eq!((first, said), (vec![7], [true, false, size == 1]));
