@@ -170,7 +170,8 @@ impl Workers {
     /// Of two ranks each keeps half of the numbers, then of two pairs each a quarter, and then all parts go back the same way. So a
     /// rank sends fewer than twice its numbers, however many ranks there are.
     pub fn sum(&self, numbers: &mut [f32]) {
-        let mut parts = vec![0..numbers.len()];
+        let (mut parts, all) = (Vec::new(), 0..numbers.len());
+        parts.push(all);
         for partner in self.partners() {
             let part = parts.last().expect("all of them").clone();
             let [kept, sent] = self.halves(part, partner);
