@@ -7,6 +7,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: its losse
 
 import zhat  # noqa: E402
 
+# Models of two numbers are not worth a second thread.
+torch.set_num_threads(1)
+
 
 class Gaussian(torch.nn.Module):
     """An unnormalised Gaussian with a learnt mean, and a learnt constant for binary NCE."""
@@ -32,14 +35,14 @@ def test_every_method_finds_the_mean(method):
     torch.manual_seed(1)
     x, model = data(), Gaussian()
     criterion = zhat.torch.criterion(method, x, generator=torch.Generator().manual_seed(2))
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.03)
-    for step in range(300):
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.04)
+    for _ in range(200):
         rows = x[torch.randint(len(x), (128,))]
         optimiser.zero_grad()
         criterion(model, rows).backward()
         optimiser.step()
-    # The error of the mean of 2,000 rows is 0.02; stochastic steps of 0.03 leave some more.
-    assert torch.allclose(model.mean.detach(), x.mean(0), atol=0.2), (method, model.mean)
+    # The error of the mean of 2,000 rows is 0.02; stochastic steps of 0.04 leave some more.
+    assert torch.allclose(model.mean.detach(), x.mean(0), atol=0.25), (method, model.mean)
     if method == "nce":
         assert float(model.log_z.detach()) == pytest.approx(np.log(2 * np.pi), abs=0.2)
 
@@ -100,7 +103,7 @@ def test_an_adaptive_proposal_moves_towards_the_model():
     proposal = zhat.torch.Gaussian(torch.tensor([4.0, 4.0]), 2 * torch.eye(2))
     criterion = zhat.torch.criterion("rnce", x, proposal=proposal, adaptive=True, num_negatives=50)
     optimiser = torch.optim.Adam(criterion.parameters(), lr=0.05)
-    for _ in range(200):
+    for _ in range(150):
         optimiser.zero_grad()
         # The model stays, so that the proposal goes to it: KL[p || q].
         criterion(lambda rows: model(rows).detach(), model.mean.detach() + torch.randn(64, 2)).backward()

@@ -392,8 +392,9 @@ class Density(DensityMixin, BaseEstimator):
     def __getstate__(self):
         state = dict(super().__getstate__())
         home = state.pop("_home", None)
-        # The rows are the caller's.
+        # The rows are the caller's, and draws for a picture are soon made again.
         state.pop("_table_seen", None)
+        state.pop("_drawn", None)
         if home is not None:
             state["_files"] = home.files(checkpoints=not home.is_finished)
         return state

@@ -21,7 +21,7 @@ class Column:
     role: str
     #: As its own library writes it.
     dtype: str = "float64"
-    #: Categories in their order, where it has some, and whether they are ordered.
+    #: Categories in their order, where it has some (of a dictionary of Arrow the types of places and words), and whether they are ordered.
     categories: list | None = None
     ordered: bool = False
 
@@ -310,6 +310,7 @@ def _of_arrow(name: str, values: Any) -> tuple[tuple, Column]:
         column.role = "words"
         if pa.types.is_dictionary(type_):
             column.dtype = "dictionary"
+            column.categories, column.ordered = [str(type_.index_type), str(type_.value_type)], type_.ordered
         else:
             values = values.dictionary_encode()
         codes = pc.fill_null(values.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)

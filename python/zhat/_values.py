@@ -135,7 +135,7 @@ def filled(X: Any, table: Table, columns: dict[str, tuple[Column, np.ndarray, np
                 array, new = array.cast(pa.string()), new.cast(pa.string())
             array = pc.if_else(pa.array(mask), new, array)
             if column.dtype == "dictionary":
-                array = array.dictionary_encode()
+                array = array.dictionary_encode().cast(_dictionary(column))
         made.append(array)
     return pa.table(made, names=X.schema.names)
 
@@ -220,6 +220,13 @@ def _polars(values: np.ndarray, column: Column) -> Any:
     return series.cast(pl.Categorical) if dtype == "Categorical" else series
 
 
+def _dictionary(column: Column) -> Any:
+    import pyarrow as pa
+
+    places, words = (pa.type_for_alias(name) for name in column.categories)
+    return pa.dictionary(places, words, column.ordered)
+
+
 def _arrow(values: np.ndarray, column: Column) -> Any:
     import pyarrow as pa
 
@@ -239,5 +246,5 @@ def _arrow(values: np.ndarray, column: Column) -> Any:
     if column.dtype == "bool":
         return pa.array([None if word is None else word == "True" for word in words], pa.bool_())
     if column.dtype == "dictionary":
-        return pa.array(words, pa.string()).dictionary_encode()
+        return pa.array(words, pa.string()).dictionary_encode().cast(_dictionary(column))
     return pa.array(words, pa.type_for_alias(column.dtype))

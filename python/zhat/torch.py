@@ -69,22 +69,21 @@ class Gaussian(torch.nn.Module):
             factor = torch.diag(centred.pow(2).mean(0).sqrt().clamp_min(1e-6))
         return cls(mean, factor)
 
-    def _distribution(self) -> torch.distributions.MultivariateNormal:
-        diagonal = self.scale_tril.diagonal().abs().clamp_min(1e-6)
-        factor = self.scale_tril.tril(-1) + torch.diag(diagonal)
-        return torch.distributions.MultivariateNormal(self.mean, scale_tril=factor, validate_args=False)
+    def _factor(self) -> torch.Tensor:
+        return self.scale_tril.tril(-1) + torch.diag(self.scale_tril.diagonal().abs().clamp_min(1e-6))
 
     def sample(self, number: int, generator: Optional[torch.Generator] = None) -> torch.Tensor:
         """Draws."""
-        found = self._distribution()
-        noise = torch.randn(
-            number, len(self.mean), generator=generator, dtype=self.mean.dtype, device=self.mean.device
-        )
-        return (found.loc + noise @ found.scale_tril.T).detach()
+        mean, factor = self.mean.detach(), self._factor().detach()
+        noise = torch.randn(number, len(mean), generator=generator, dtype=mean.dtype, device=mean.device)
+        return mean + noise @ factor.T
 
     def log_prob(self, x: torch.Tensor) -> torch.Tensor:
         """Log-densities."""
-        return self._distribution().log_prob(x)
+        factor = self._factor()
+        z = torch.linalg.solve_triangular(factor, (x - self.mean).T, upper=False)
+        constant = 0.5 * len(self.mean) * math.log(2 * math.pi) + factor.diagonal().log().sum()
+        return -0.5 * z.pow(2).sum(0) - constant
 
 
 class Contrastive(torch.nn.Module):
