@@ -9,7 +9,7 @@ import zhat
 STEPS = 40
 
 
-def mixed_frame(rows=400, seed=0):
+def mixed_frame(rows=1200, seed=0):
     """A frame with a column of every kind, and holes."""
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(seed)

@@ -403,7 +403,7 @@ mod tests {
             || Table::new(vec!["a".into()], (0..60).map(|row| (row % 5) as f32).collect());
         let say = |kind: &str| {
             let said = BTreeMap::from([("a".to_owned(), kind.parse().unwrap())]);
-            find("t", table_of(), vec![None], &said)
+            find("t", table_of(), vec![None], &[], &said)
         };
         assert_eq!(say("continuous").unwrap().kinds[0].kind, Kind::Continuous);
         let Found { table, mut kinds, words } = say("categorical").unwrap();
@@ -413,6 +413,6 @@ mod tests {
         assert!(say("bounded:0:4").unwrap_err().to_string().contains("within its bounds"));
         assert!(say("identifier").unwrap_err().to_string().contains("nothing"));
         let said = BTreeMap::from([("b".to_owned(), SaidKind::Integer)]);
-        assert!(find("t", table_of(), vec![None], &said).is_err());
+        assert!(find("t", table_of(), vec![None], &[], &said).is_err());
     }
 }
