@@ -25,6 +25,8 @@ const VALIDATIONS: f64 = 40.0;
 const FEWEST_VALIDATIONS: f64 = 4.0;
 /// Share of the time that validations may take.
 const VALIDATION_SHARE: f64 = 0.2;
+/// Share of the steps from one validation to the next that it may take where there are more of them.
+const CHEAP: f64 = 0.05;
 /// Share of the time that is for steps at least, however long the last evaluation takes.
 const LEAST_FOR_STEPS: f64 = 0.1;
 
@@ -72,8 +74,12 @@ impl Limit {
             steps.validation_every = u64::from_le_bytes(*validation_every);
         }
         config.scale_to(steps.all);
-        config.training.validation_every = steps.validation_every;
         config.training.checkpoint_every = steps.validation_every;
+        // More often than that only where it costs next to nothing.
+        let often = steps.validation_every.min(config.often(data.rows[0]));
+        let is_cheap = costs.validation < CHEAP * costs.step.full * often as f64;
+        let is_often = folds == 0.0 && is_cheap;
+        config.validate_every(if is_often { often } else { steps.validation_every });
         config.log_every = (steps.all / 200).max(1);
         Ok(())
     }

@@ -341,8 +341,8 @@ impl Session {
         let earlier = self.seconds;
         let Self { run, data, trainer, log, checkpoints, config, .. } = self;
         let streams = Streams::new(config.seed);
-        let rows = TrainingRows::new(data, data.train.clone(), &streams);
-        data.train = Vec::new();
+        let train = std::mem::take(&mut data.train);
+        let rows = TrainingRows::new(data, train, &streams);
         rows.restore(&self.drawn);
         let mut drawn = rows.drawn();
         let redraw_every = TrainingRows::redraw_every(config.training.num_steps);

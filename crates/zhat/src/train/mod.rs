@@ -1,5 +1,6 @@
 //! The training core: what makes a gradient ([`TrainingStep`]) and everything around it ([`Trainer`]).
 
+mod adam;
 mod average;
 mod config;
 mod data;
