@@ -196,7 +196,7 @@ impl<'a> Gather<'a> {
     }
 
     /// Notes a word that the model does not know.
-    fn note_unknown(&mut self, column: usize, word: &str) {
+    pub(crate) fn note_unknown(&mut self, column: usize, word: &str) {
         let name = &self.columns[column].name;
         let known = self.unknown.iter_mut().find(|(column, ..)| column == name);
         match known {

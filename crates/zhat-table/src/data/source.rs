@@ -15,7 +15,8 @@ use super::dequantise::dequantise;
 use super::discrete::Discrete;
 use super::error::{Error, Result};
 use super::fill::fill;
-use super::kinds::{Code, ColumnKind, Found, SaidKind, find, recode, settle_levels};
+use super::frame::{Frame, FrameReading};
+use super::kinds::{Code, ColumnKind, Form, Found, SaidKind, find, recode, settle_levels};
 use super::nearest::{listing, nearest};
 use super::options::{Missing, ReadOptions};
 use super::read::{self, Reading, STANDARD_INPUT, read_watched};
@@ -23,6 +24,9 @@ use super::table::Table;
 
 /// Rows that are drawn from a built-in set unless `max_rows` says otherwise.
 pub const BUILTIN_ROWS: usize = 20_000;
+
+/// What the name of a table begins with that was in memory, and cannot be read again.
+pub const IN_MEMORY: &str = "memory:";
 
 /// What the user named as data.
 #[derive(Debug)]
@@ -130,6 +134,7 @@ impl Source {
     pub fn parse(text: &str) -> Result<Self> {
         match text.strip_prefix("builtin:") {
             Some(name) => Ok(Source::Builtin(builtin::find(name)?)),
+            None if text.starts_with(IN_MEMORY) => Err(Error::InMemory { name: text.into() }),
             None => Ok(Source::File(text.into())),
         }
     }
@@ -159,38 +164,11 @@ impl Source {
         watch: &Watch,
     ) -> Result<Loaded> {
         let name = self.to_string();
-        let (mut truth, mut weights) = (None, None);
+        let mut truth = None;
         let (found, dropped_rows, notes) = match self {
             Source::File(path) => {
                 let options = asked.options(options);
-                let reading = read_watched(&path, &options, watch)?;
-                let Reading { mut table, dropped_rows, ranges, notes, words } = reading;
-                if let Some(column) = &asked.weight {
-                    weights = Some(weights_of(&name, &table, &words, column)?);
-                }
-                let mut found = match &asked.kinds {
-                    None if !options.model_kinds.is_empty() => {
-                        let kinds = in_order(&options.model_kinds, table.columns());
-                        let kinds = kinds.into_iter().cloned().collect();
-                        Found { table, kinds, words: Vec::new() }
-                    }
-                    None => {
-                        check_collapse(&name, &table, &ranges)?;
-                        if let Some(weight) = &asked.weight {
-                            let others: Vec<usize> = (0..table.dimension())
-                                .filter(|&column| table.columns()[column] != *weight)
-                                .collect();
-                            table = table.select_columns(&others);
-                        }
-                        Found::plain(table)
-                    }
-                    Some(said) => find(&name, table, words, &asked.said(said))?,
-                };
-                let mut kinds = found.kinds.iter_mut();
-                if let Some(weight) = kinds.find(|kind| asked.weight.as_ref() == Some(&kind.name)) {
-                    weight.note = "what each row counts: not modelled".into();
-                }
-                (found, dropped_rows, notes)
+                asked.found(&name, read_watched(&path, &options, watch)?, &[], &options)?
             }
             Source::Builtin(_) if asked.weight.is_some() => {
                 let expected = "left out for a built-in set, whose rows count the same";
@@ -224,12 +202,39 @@ impl Source {
                 (found, 0, Vec::new())
             }
         };
-        let Found { mut table, kinds, words } = found;
+        Loaded::new(&name, (found, dropped_rows, notes), truth, asked, rng)
+    }
+}
+
+impl Loaded {
+    /// Reads a table in memory and checks it, unless it is told to stop: as a file of the same cells.
+    pub fn of_frame(
+        frame: &Frame<'_>,
+        options: &ReadOptions,
+        asked: &Asked,
+        rng: &mut impl Rng,
+        watch: &Watch,
+    ) -> Result<Self> {
+        let options = asked.options(options);
+        let FrameReading { reading, forms } = frame.read(&options, watch)?;
+        let found = asked.found(frame.name(), reading, &forms, &options)?;
+        Self::new(frame.name(), found, None, asked, rng)
+    }
+
+    /// Adds noise to discrete columns and checks the table.
+    fn new(
+        name: &str,
+        (found, dropped_rows, notes): (Found, usize, Vec<Warning>),
+        mut truth: Option<Box<dyn Builtin>>,
+        asked: &Asked,
+        rng: &mut impl Rng,
+    ) -> Result<Self> {
+        let Found { mut table, kinds, words, weights } = found;
         let before_noise = (!asked.dequantise.is_empty()).then(|| table.clone());
         let discrete = dequantise(&mut table, &asked.dequantise, rng)?;
         truth = truth.filter(|_| discrete.is_empty());
         let mut warnings = notes;
-        warnings.extend(check_kinds(&name, &table, &kinds, dropped_rows)?);
+        warnings.extend(check_kinds(name, &table, &kinds, dropped_rows)?);
         // What is modelled is not warned of.
         let has_atoms =
             |name: &String| kinds.iter().any(|kind| kind.name == *name && !kind.atoms.is_empty());
@@ -277,6 +282,40 @@ impl Asked {
             }
         }
         options
+    }
+
+    /// What the columns of a reading are.
+    fn found(
+        &self,
+        name: &str,
+        reading: Reading,
+        forms: &[Option<Form>],
+        options: &ReadOptions,
+    ) -> Result<(Found, usize, Vec<Warning>)> {
+        let Reading { mut table, dropped_rows, ranges, notes, words } = reading;
+        let weight = self.weight.as_ref();
+        let weights = weight.map(|column| weights_of(name, &table, &words, column)).transpose()?;
+        let mut found = match &self.kinds {
+            None if !options.model_kinds.is_empty() => {
+                let kinds = in_order(&options.model_kinds, table.columns());
+                Found { kinds: kinds.into_iter().cloned().collect(), ..Found::plain(table) }
+            }
+            None => {
+                check_collapse(name, &table, &ranges)?;
+                if let Some(weight) = weight {
+                    let is_other = |&column: &usize| table.columns()[column] != *weight;
+                    let others: Vec<usize> = (0..table.dimension()).filter(is_other).collect();
+                    table = table.select_columns(&others);
+                }
+                Found::plain(table)
+            }
+            Some(said) => find(name, table, words, forms, &self.said(said))?,
+        };
+        if let Some(kind) = found.kinds.iter_mut().find(|kind| weight == Some(&kind.name)) {
+            kind.note = "what each row counts: not modelled".into();
+        }
+        found.weights = weights;
+        Ok((found, dropped_rows, notes))
     }
 
     /// Columns that noise is added to are numbers with that noise.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use zhat::ar::ArEbm;
 use zhat::criterion::Method;
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::train::{Answer, Validated};
 use zhat::watch::Watch;
@@ -60,7 +61,7 @@ impl Validator {
         &self,
         model: &ArEbm,
         answer: Answer,
-        threads: usize,
+        workers: impl Into<Workers>,
         watch: Arc<Watch>,
     ) -> Result<ArDensity> {
         let criterion = match answer {
@@ -68,9 +69,9 @@ impl Validator {
             Answer::Proposal => Method::QOnly,
         };
         let (columns, standardiser) = (&self.columns, &self.standardiser);
-        let density = ArDensity::new(model, criterion, columns, standardiser, threads, watch)?;
+        let density = ArDensity::new(model, criterion, columns, standardiser, workers, watch)?;
         match self.has_holes {
-            true => density.with_holes(model, PARTICLES_FOR_HOLES, threads),
+            true => density.with_holes(model, PARTICLES_FOR_HOLES),
             false => Ok(density),
         }
     }
@@ -81,9 +82,9 @@ impl Validator {
         model: &ArEbm,
         rows: &[f32],
         weights: Option<&[f64]>,
-        threads: usize,
+        workers: impl Into<Workers>,
     ) -> Result<Validated> {
-        let density = self.density(model, Answer::Model, threads, Arc::default())?;
+        let density = self.density(model, Answer::Model, workers, Arc::default())?;
         let log_z = log_z_of(&density.estimates(&self.settings, &self.streams)?);
         let scores = density.score(rows)?;
         let log_likelihoods = scores.log_p_tilde.iter().map(|log_p| log_p - log_z.log_z).collect();
@@ -100,10 +101,11 @@ impl Validator {
         self,
         rows: Vec<f32>,
         weights: Option<Vec<f64>>,
-        threads: usize,
+        workers: Workers,
     ) -> impl FnMut(&ArEbm, u64) -> zhat::Result<Validated> + 'static {
         move |model, _| {
-            self.validate(model, &rows, weights.as_deref(), threads).map_err(|error| match error {
+            let found = self.validate(model, &rows, weights.as_deref(), workers.clone());
+            found.map_err(|error| match error {
                 TableError::Zhat(error) => error,
                 other => zhat::Error::BrokenState { reason: other.to_string() },
             })
