@@ -23,6 +23,7 @@ pub mod model;
 mod naming;
 mod normal;
 pub mod proposal;
+pub mod ranks;
 pub mod rng;
 pub mod sampler;
 pub mod smc;

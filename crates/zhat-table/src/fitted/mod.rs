@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use burn::tensor::Device;
 use serde::Deserialize;
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::watch::Watch;
 
@@ -79,14 +80,14 @@ pub struct Fitted {
 
 impl Fitted {
     /// Opens the model of a run, which must be as its fit wrote it; 0 threads means as many as there are cores.
-    pub fn open(run: &Path, threads: usize, watch: Arc<Watch>) -> Result<Self> {
-        Self::open_as(run, threads, watch, Integrity::Checked)
+    pub fn open(run: &Path, workers: impl Into<Workers>, watch: Arc<Watch>) -> Result<Self> {
+        Self::open_as(run, workers, watch, Integrity::Checked)
     }
 
     /// The same, also for a model that was changed on purpose.
     pub fn open_as(
         run: &Path,
-        threads: usize,
+        workers: impl Into<Workers>,
         watch: Arc<Watch>,
         integrity: Integrity,
     ) -> Result<Self> {
@@ -96,9 +97,9 @@ impl Fitted {
         }
         let (model, card, is_whole) = load_model(&run, &Device::flex(), integrity)?;
         let (by, columns, standardiser) = (card.density_by()?, &card.columns, &card.standardiser);
-        let mut density = ArDensity::new(&model, by, columns, standardiser, threads, watch)?;
+        let mut density = ArDensity::new(&model, by, columns, standardiser, workers, watch)?;
         if !card.kinds.is_empty() {
-            density = density.with_holes(&model, PARTICLES_FOR_HOLES, threads)?;
+            density = density.with_holes(&model, PARTICLES_FOR_HOLES)?;
         }
         let discrete = match card.format {
             ..5 if card.discrete.is_empty() => discrete_before_5(&FitConfig::read(&run.config())?),
