@@ -6,7 +6,7 @@ use zhat_report::{Align, Table};
 use zhat_table::data::Missing;
 use zhat_table::density::Estimation;
 use zhat_table::fit::nats;
-use zhat_table::fitted::{Assessment, DistanceKind, assess, distances};
+use zhat_table::fitted::{Assessment, DistanceKind, assess, checks_table, distances};
 
 use super::table_options::{RunOptions, TableOptions};
 use crate::exit::Outcome;
@@ -38,7 +38,7 @@ pub struct Arguments {
     /// Also 2-Wasserstein distances between N draws of the model and N rows (exact up to 10,000, sliced above)
     #[arg(long, value_name = "N")]
     wasserstein: Option<usize>,
-    /// Exit with 1 if the likelihood is not to be trusted
+    /// Exit with 1 if the likelihood is not to be trusted, or the model does not fit
     #[arg(long)]
     strict: bool,
     /// Seed of everything random
@@ -90,9 +90,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         println!("{}", serde_json::to_string_pretty(&assessment)?);
     } else {
         print!("{}", table(&assessment));
+        print!("\n{}", checks_table(&assessment.verdict.checks));
         println!("\n{}", assessment.verdict);
     }
-    let failed = arguments.strict && !assessment.verdict.trusted;
+    let failed = arguments.strict && !assessment.verdict.is_good();
     Ok(if failed { Outcome::Failed } else { Outcome::Done })
 }
 
@@ -132,10 +133,11 @@ fn table(assessment: &Assessment) -> Table {
         let size = opinion
             .effective_sample_size
             .map_or_else(String::new, |size| format!(", {size:.0} effective draws"));
+        let dropped = if opinion.is_sound() { "" } else { ": too few, dropped" };
         row(
             &format!("log Z by {}", opinion.method),
             format!("{:.4}", opinion.log_z),
-            format!("± {:.4}{size}", opinion.standard_error),
+            format!("± {:.4}{size}{dropped}", opinion.standard_error),
         );
     }
     if !likelihood.tail.log_p_tilde.is_empty() {

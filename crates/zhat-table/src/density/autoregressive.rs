@@ -9,7 +9,7 @@ use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat::watch::Watch;
 
 use super::{CellScores, Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Tail};
-use crate::data::Standardiser;
+use crate::data::{Shape, Standardiser};
 use crate::error::Result;
 use crate::memory;
 
@@ -204,6 +204,16 @@ impl Density for ArDensity {
         self.standardiser.spread(&mut features, &mut Streams::new(0).stream("cells", 0, 0));
         let Some(mut cells) = self.evaluator.cells(&features) else { return Ok(None) };
         self.watch.check()?;
+        // And of a class between those of the classes up to the one before it, and up to itself.
+        let is_class: Vec<bool> = (0..self.columns.len())
+            .map(|column| self.standardiser.shapes.get(column).is_some_and(Shape::is_classes))
+            .collect();
+        let mut rng = Streams::new(0).stream("classes", 0, 0);
+        for (cell, (below, log_p)) in cells.below.iter_mut().zip(&cells.log_p).enumerate() {
+            if is_class[cell % is_class.len()] {
+                *below -= rng.uniform() * log_p.exp();
+            }
+        }
         let log_derivatives = self.standardiser.cell_log_derivatives(rows);
         let of_cells = cells.log_p.iter_mut().zip(&mut cells.below).zip(log_derivatives);
         for (cell, ((log_p, below), log_derivative)) in of_cells.enumerate() {

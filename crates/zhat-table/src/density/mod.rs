@@ -62,7 +62,8 @@ pub trait Density: std::fmt::Debug + Send + Sync {
     }
 
     /// What the density says of every cell given those before it in its row: log-densities, which sum to those of the rows, and shares
-    /// of the mass below; NaN for a row with a missing cell. None where it says nothing of a cell without those after it.
+    /// of the mass below, which are uniform where the density is right (of what is counted they are anywhere between those of its ends);
+    /// NaN for a row with a missing cell. None where it says nothing of a cell without those after it.
     ///
     /// # Shapes
     /// - `rows`: `[n, columns]`
@@ -170,7 +171,7 @@ impl Tail {
         [name, format!("{}, {}", short(first), short(last))]
     }
 
-    fn ends(&self) -> [[f64; 2]; 2] {
+    pub(crate) fn ends(&self) -> [[f64; 2]; 2] {
         let ends = [self.log_p_tilde.first(), self.log_p_tilde.last()];
         ends.map(|end| end.copied().unwrap_or([f64::NAN; 2]))
     }

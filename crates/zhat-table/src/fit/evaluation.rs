@@ -83,7 +83,7 @@ pub fn nats(value: f64) -> String {
 }
 
 /// JSON has no number that is none, and `null` for it: every figure that is written can be read again.
-fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<f64, D::Error> {
+pub(crate) fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 

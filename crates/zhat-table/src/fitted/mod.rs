@@ -2,13 +2,17 @@
 
 mod assess;
 mod calibration;
+mod check;
 mod correlation;
+mod discriminant;
 mod distance;
+mod goodness;
 mod impute;
 mod rows;
 mod sample;
 mod score;
 mod strangest;
+mod two_sample;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -24,8 +28,10 @@ use zhat::watch::Watch;
 pub(crate) use assess::assess_by;
 pub use assess::{Assessment, assess};
 pub use calibration::{Calibration, Uniformity};
+pub use check::{About, Check, checks_table};
 pub use correlation::{PairDifference, errors_by_chance, pair_differences, rank_correlations};
 pub use distance::{DistanceKind, Distances, MOST_FOR_EXACT, distances};
+pub use goodness::{ColumnFit, Goodness, goodness};
 pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute};
 pub use rows::TestRows;
 pub(crate) use rows::mean_log_density;
@@ -33,6 +39,7 @@ pub(crate) use sample::worth_fewer;
 pub use sample::{Sample, SampleOptions, sample};
 pub use score::{ScoreOptions, Scored, score};
 pub use strangest::{StrangeRow, Strangest, strangest};
+pub use two_sample::{TwoSample, two_sample};
 pub use verdict::Verdict;
 
 use crate::data::kinds::{Code, Kind};
