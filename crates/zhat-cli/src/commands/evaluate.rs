@@ -49,6 +49,10 @@ pub struct Arguments {
     json: bool,
 }
 
+/// What an estimate that starts from rows is worth.
+const FROM_ROWS: &str = "SMC estimates log Z from below, and conditional SMC from above as far as the rows are like draws of the model: \
+                         they are not exact draws of it.";
+
 /// Estimates of a Wasserstein distance.
 const DISTANCES: usize = 10;
 
@@ -90,6 +94,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         println!("{}", serde_json::to_string_pretty(&assessment)?);
     } else {
         print!("{}", table(&assessment));
+        if assessment.likelihood.estimates > 0 && assessment.opinions.len() > 1 {
+            println!("\n{FROM_ROWS}");
+        }
         print!("\n{}", checks_table(&assessment.verdict.checks));
         println!("\n{}", assessment.verdict);
     }
@@ -146,7 +153,7 @@ fn table(assessment: &Assessment) -> Table {
     }
     if !likelihood.tail.falls {
         row("log Z", nats(likelihood.log_z), plain());
-    } else if assessment.opinions.is_empty() {
+    } else if likelihood.estimates == 0 {
         let by_quadrature = match likelihood.quadrature_error {
             0.0 => String::new(),
             error => format!(", its integrals ± {error:.1e} by quadrature"),
@@ -166,6 +173,17 @@ fn table(assessment: &Assessment) -> Table {
             format!("{:.1} % of {} particles", 100.0 * mean, likelihood.particles),
         );
         row("largest weight of a particle", format!("{:.2e}", likelihood.largest_weight), plain());
+        let tails = &likelihood.pareto_k;
+        row(
+            "k-hat of the weights of a stage, largest and mean",
+            format!("{:.2}", tails.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+            format!("{:.2}", tails.iter().sum::<f64>() / tails.len() as f64),
+        );
+        row(
+            "standard error of log Z by genealogies",
+            format!("{:.4}", likelihood.se_log_z_by_genealogy),
+            format!("{:.4} from one estimate to the next", likelihood.se_log_z),
+        );
     }
     if let Some(found) = &assessment.wasserstein {
         let kind = match found.kind {

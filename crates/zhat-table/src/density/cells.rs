@@ -195,6 +195,15 @@ impl Density for Cells {
         self.inner.opinions(settings, streams)
     }
 
+    fn opinion_from_rows(
+        &self,
+        rows: &[f32],
+        settings: &Estimation,
+        streams: &Streams,
+    ) -> Result<Option<Opinion>> {
+        self.inner.opinion_from_rows(&self.centres(rows), settings, streams)
+    }
+
     fn tail(&self, rows: &[f32]) -> Result<Tail> {
         self.inner.tail(&self.centres(rows))
     }

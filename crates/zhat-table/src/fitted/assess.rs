@@ -66,6 +66,7 @@ pub(crate) fn assess_by(
     }
     if let Some(settings) = cross_check.filter(|_| has_integral) {
         opinions.extend(density.opinions(settings, streams)?);
+        opinions.extend(density.opinion_from_rows(rows, settings, streams)?);
     }
     let goodness = match has_integral && likelihood.rows > 0 {
         true => Some(goodness(density, rows, streams)?),

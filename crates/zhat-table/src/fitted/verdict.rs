@@ -18,6 +18,8 @@ const LARGEST_WEIGHT: f64 = 0.1;
 const LARGEST_ERROR: f64 = 0.1;
 /// The largest error of integrals by quadrature, in nats: above it the rules are too coarse for what they integrate.
 const LARGEST_QUADRATURE_ERROR: f64 = 0.01;
+/// The heaviest tail of weights with which an estimate gets better at a rate that anybody could wait for (Vehtari et al., 2024).
+const LARGEST_K: f64 = 0.7;
 /// Two estimates that differ by more of their joint standard errors than this disagree.
 const DISAGREEMENT: f64 = 4.0;
 /// And those that differ by more nats than this do so however large their errors are.
@@ -83,7 +85,7 @@ impl Verdict {
         }
         let mut checks = of_weights(likelihood, columns);
         checks.extend(of_integrals(likelihood));
-        checks.extend(of_opinions(opinions));
+        checks.extend(of_opinions(likelihood, opinions));
         let of_likelihood: &[&str] = if checks.iter().all(|check| check.passed) {
             &[]
         } else if likelihood.estimates == 0 {
@@ -188,6 +190,13 @@ fn of_weights(likelihood: &Likelihood, columns: &[String]) -> Vec<Check> {
         let name = "effective particles at the worst column";
         checks.push(Check::at_least(name, effective, ENOUGH_PARTICLES, reason));
     }
+    let tails = likelihood.pareto_k.iter().zip(columns);
+    if let Some((k, column)) = tails.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
+        let reason = format!(
+            "the weights have a tail with k-hat {k:.2} at column {column}: more particles would not make log Z known much better"
+        );
+        checks.push(Check::at_most("Pareto k-hat of the worst column's weights", *k, LARGEST_K, reason));
+    }
     let reason = format!("one particle has {:.0} % of all weight at some stage", 100.0 * largest_weight);
     let name = "largest weight of a particle";
     checks.push(Check::at_most(name, largest_weight, LARGEST_WEIGHT, reason));
@@ -233,8 +242,19 @@ fn of_integrals(likelihood: &Likelihood) -> Vec<Check> {
 }
 
 /// Whether other methods agree about `log Z`. One with too few effective draws is dropped, and said to be.
-fn of_opinions(opinions: &[Opinion]) -> Vec<Check> {
-    let Some((own, others)) = opinions.split_first() else { return Vec::new() };
+fn of_opinions(likelihood: &Likelihood, opinions: &[Opinion]) -> Vec<Check> {
+    // Where nothing is estimated, log Z is 0 but for the error of quadrature.
+    let known = Opinion {
+        method: "quadrature".into(),
+        log_z: 0.0,
+        standard_error: likelihood.quadrature_error,
+        effective_sample_size: None,
+    };
+    let (own, others) = match (likelihood.estimates, opinions) {
+        (0, others) => (&known, others),
+        (_, [own, others @ ..]) => (own, others),
+        (_, []) => return Vec::new(),
+    };
     let check = |other: &Opinion| {
         let difference = (own.log_z - other.log_z).abs();
         let error = own.standard_error.hypot(other.standard_error);
@@ -301,6 +321,8 @@ mod tests {
             proposal_se_test: 0.01,
             effective_sample_size: vec![0.9, 0.5],
             smallest_effective_sample_size: 0.5,
+            se_log_z_by_genealogy: 0.002,
+            pareto_k: vec![0.1, 0.3],
             rows: 100,
             largest_weight: 0.001,
             far_out: [0.001, 0.0],
@@ -355,6 +377,7 @@ mod tests {
             (Likelihood { far_out: [0.3, 0.01], ..likelihood() }, "30 % of the model's mass"),
             (Likelihood { se_log_z: f64::NAN, ..likelihood() }, "standard error"),
             (Likelihood { quadrature_error: 0.02, ..likelihood() }, "known to 0.020 nats"),
+            (Likelihood { pareto_k: vec![0.2, 0.9], ..likelihood() }, "0.90 at column b"),
             (Likelihood { collapsed: true, ..likelihood() }, "one dominates"),
             (Likelihood { log_likelihood: f64::NAN, ..likelihood() }, "finite"),
         ];

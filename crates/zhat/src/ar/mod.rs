@@ -32,6 +32,7 @@ mod spline;
 mod step;
 mod tile;
 mod trunk;
+mod two_sided;
 mod workload;
 
 pub use cells::CellScores;
