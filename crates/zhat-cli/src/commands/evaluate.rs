@@ -1,12 +1,17 @@
 //! `zhat evaluate`: a likelihood, and whether it can be trusted.
 
+use std::path::{Path, PathBuf};
+
 use zhat::rng::Streams;
 use zhat::smc::Resampling;
 use zhat_report::{Align, Table};
 use zhat_table::data::Missing;
 use zhat_table::density::Estimation;
 use zhat_table::fit::nats;
-use zhat_table::fitted::{Assessment, DistanceKind, assess, checks_table, distances};
+use zhat_table::TableError;
+use zhat_table::fitted::{
+    Assessment, DistanceKind, Paired, assess, checks_table, distances, paired,
+};
 
 use super::table_options::{RunOptions, TableOptions};
 use crate::exit::Outcome;
@@ -16,8 +21,9 @@ use crate::progress::watched;
 pub struct Arguments {
     #[command(flatten)]
     run: RunOptions,
-    /// A file or builtin:NAME [default: the test part of the run's own data]
-    data: Option<String>,
+    /// A file or builtin:NAME [default: the test part of the run's own data]; before it another run, to compare the two on
+    #[arg(num_args = 0..=2, value_name = "RUN|DATA")]
+    more: Vec<String>,
     #[command(flatten)]
     table: TableOptions,
     /// Leave out rows with missing cells
@@ -58,13 +64,31 @@ const DISTANCES: usize = 10;
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (fitted, watch) = arguments.run.open()?;
+    let (other, data) = match arguments.more.as_slice() {
+        [run, rest @ ..] if is_run(run) => (Some(run), rest.first()),
+        [data] => (None, Some(data)),
+        [] => (None, None),
+        [run, ..] => {
+            let path = PathBuf::from(run);
+            return Err(TableError::Unfinished { path, file: "model" }.into());
+        }
+    };
     // A model that knows what its columns are scores rows by what is observed of them.
     let missing = match (arguments.drop_missing, fitted.kinds()) {
         (true, _) => Missing::Drop,
         (false, Some(_)) => Missing::Keep,
         (false, None) => Missing::Refuse,
     };
-    let rows = match &arguments.data {
+    if let Some(run) = other {
+        let other = arguments.run.open_other(Path::new(run), &watch)?;
+        let options = arguments.table.read(missing);
+        let data = data.map(|data| (&**data, &options));
+        let found = watched(arguments.run.quiet, "comparing", None, &watch, || {
+            paired(&fitted, &other, data, arguments.seed)
+        })??;
+        return tell_paired(arguments, run, &found);
+    }
+    let rows = match data {
         None => fitted.own_rows()?,
         Some(data) => fitted.rows_of(data, &arguments.table.read(missing), arguments.seed)?,
     };
@@ -104,6 +128,34 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(if failed { Outcome::Failed } else { Outcome::Done })
 }
 
+/// Whether a name is that of a run's directory.
+fn is_run(name: &str) -> bool {
+    Path::new(name).join("model.json").is_file()
+}
+
+fn tell_paired(arguments: &Arguments, other: &str, found: &Paired) -> anyhow::Result<Outcome> {
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(found)?);
+        return Ok(Outcome::Done);
+    }
+    let mut table = Table::new([("", Align::Left), ("", Align::Right), ("", Align::Left)]);
+    let Paired { rows, log_likelihoods: [own, others], difference, standard_error, .. } = found;
+    let [low, high] = found.interval;
+    let plain = String::new;
+    table.row(["rows".into(), rows.to_string(), plain()]);
+    table.row([arguments.run.run.display().to_string(), format!("{own:.4}"), "nats a row".into()]);
+    table.row([other.to_owned(), format!("{others:.4}"), plain()]);
+    table.row([
+        "the first is ahead by, row by row".into(),
+        format!("{difference:.4}"),
+        format!("± {standard_error:.4}, [{low:.4}, {high:.4}] at 95 %, p = {:.3}", found.p_value),
+    ]);
+    print!("{table}");
+    println!("\n{}", found.sentence());
+    found.notes.iter().for_each(|note| println!("Note: {note}."));
+    Ok(Outcome::Done)
+}
+
 fn table(assessment: &Assessment) -> Table {
     let likelihood = &assessment.likelihood;
     let mut table = Table::new([("", Align::Left), ("", Align::Right), ("", Align::Left)]);
@@ -136,15 +188,16 @@ fn table(assessment: &Assessment) -> Table {
         };
         row("the truth's", format!("{truth:.4}"), above);
     }
-    for opinion in &assessment.opinions {
+    for (at, opinion) in assessment.opinions.iter().enumerate() {
         let size = opinion
             .effective_sample_size
             .map_or_else(String::new, |size| format!(", {size:.0} effective draws"));
-        let dropped = if opinion.is_sound() { "" } else { ": too few, dropped" };
+        let dropped = if at == 0 || opinion.is_sound() { "" } else { ": too few, dropped" };
+        let side = if opinion.from_above { ", from above" } else { "" };
         row(
             &format!("log Z by {}", opinion.method),
             format!("{:.4}", opinion.log_z),
-            format!("± {:.4}{size}{dropped}", opinion.standard_error),
+            format!("± {:.4}{size}{dropped}{side}", opinion.standard_error),
         );
     }
     if !likelihood.tail.log_p_tilde.is_empty() {

@@ -33,6 +33,11 @@ impl RunOptions {
         let watch = interrupt::watch()?;
         Ok((self.modified.open(&self.run, self.threads, &watch)?, watch))
     }
+
+    /// Opens another model in the same way.
+    pub fn open_other(&self, run: &Path, watch: &Arc<Watch>) -> anyhow::Result<Fitted> {
+        self.modified.open(run, self.threads, watch)
+    }
 }
 
 /// Whether a run has to be as its fit wrote it.

@@ -9,7 +9,7 @@ use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat::watch::Watch;
 
 use super::{CellScores, Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Tail};
-use crate::data::{Shape, Standardiser};
+use crate::data::Standardiser;
 use crate::error::Result;
 use crate::memory;
 
@@ -216,19 +216,14 @@ impl Density for ArDensity {
 
     fn cells(&self, rows: &[f32]) -> Result<Option<CellScores>> {
         self.watch.check()?;
-        let (mut features, whole) = self.whole_features(rows);
-        // Of a value with a cell the share below is anywhere between those of its ends: uniform, where the density is right.
-        self.standardiser.spread(&mut features, &mut Streams::new(0).stream("cells", 0, 0));
+        let (features, whole) = self.whole_features(rows);
         let Some(mut cells) = self.evaluator.cells(&features) else { return Ok(None) };
         self.watch.check()?;
-        // And of a class between those of the classes up to the one before it, and up to itself.
-        let is_class: Vec<bool> = (0..self.columns.len())
-            .map(|column| self.standardiser.shapes.get(column).is_some_and(Shape::is_classes))
-            .collect();
-        let mut rng = Streams::new(0).stream("classes", 0, 0);
+        // Of what is counted the share below is anywhere in the mass of its class or cell: uniform, where the density is right.
+        let mut rng = Streams::new(0).stream("cells", 0, 0);
         for (cell, (below, log_p)) in cells.below.iter_mut().zip(&cells.log_p).enumerate() {
-            if is_class[cell % is_class.len()] {
-                *below -= rng.uniform() * log_p.exp();
+            if self.standardiser.is_counted(cell % self.columns.len()) {
+                *below = (*below - rng.uniform() * log_p.exp()).clamp(0.0, 1.0);
             }
         }
         let log_derivatives = self.standardiser.cell_log_derivatives(rows);

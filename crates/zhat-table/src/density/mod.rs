@@ -220,20 +220,28 @@ pub struct Opinion {
     pub standard_error: f64,
     /// Effective draws behind one estimate; for SMC, in its worst stage.
     pub effective_sample_size: Option<f64>,
+    /// Whether it is an upper bound in expectation, so that only one that is higher disagrees.
+    pub from_above: bool,
 }
 
 impl Opinion {
     /// From independent estimates.
     pub fn new(method: &str, log_z_hats: &[f64], effective_sample_size: Option<f64>) -> Self {
         let LogZ { log_z, standard_error, .. } = LogZ::from_estimates(log_z_hats);
-        Self { method: method.into(), log_z, standard_error, effective_sample_size }
+        Self { method: method.into(), log_z, standard_error, effective_sample_size, from_above: false }
     }
 
     /// From estimates whose reciprocals are unbiased for `1 / Z`: the mean of their logs, which is not below `log Z` in expectation.
     pub fn from_above(method: &str, log_z_hats: &[f64]) -> Self {
         let LogZ { mean_log_z_hat, spread, .. } = LogZ::from_conditional_estimates(log_z_hats);
         let standard_error = spread / (log_z_hats.len() as f64).sqrt();
-        Self { method: method.into(), log_z: mean_log_z_hat, standard_error, effective_sample_size: None }
+        Self {
+            method: method.into(),
+            log_z: mean_log_z_hat,
+            standard_error,
+            effective_sample_size: None,
+            from_above: true,
+        }
     }
 }
 

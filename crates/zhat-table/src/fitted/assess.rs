@@ -62,6 +62,7 @@ pub(crate) fn assess_by(
             log_z: likelihood.log_z,
             standard_error: likelihood.se_log_z,
             effective_sample_size: Some(effective),
+            from_above: false,
         });
     }
     if let Some(settings) = cross_check.filter(|_| has_integral) {

@@ -249,6 +249,7 @@ fn of_opinions(likelihood: &Likelihood, opinions: &[Opinion]) -> Vec<Check> {
         log_z: 0.0,
         standard_error: likelihood.quadrature_error,
         effective_sample_size: None,
+        from_above: false,
     };
     let (own, others) = match (likelihood.estimates, opinions) {
         (0, others) => (&known, others),
@@ -256,13 +257,19 @@ fn of_opinions(likelihood: &Likelihood, opinions: &[Opinion]) -> Vec<Check> {
         (_, []) => return Vec::new(),
     };
     let check = |other: &Opinion| {
-        let difference = (own.log_z - other.log_z).abs();
+        let difference = match other.from_above {
+            true => other.log_z - own.log_z,
+            false => (own.log_z - other.log_z).abs(),
+        };
         let error = own.standard_error.hypot(other.standard_error);
         let reason = format!(
             "{} says log Z is {:.3} ± {:.3}, {} {:.3} ± {:.3}",
             own.method, own.log_z, own.standard_error, other.method, other.log_z, other.standard_error
         );
-        let name = format!("log Z by {} apart, nats", other.method);
+        let name = match other.from_above {
+            true => format!("log Z by {}, above, nats", other.method),
+            false => format!("log Z by {}, apart, nats", other.method),
+        };
         let most = (DISAGREEMENT * error + NEGLIGIBLE).min(LARGEST_DISAGREEMENT);
         let mut check = Check::at_most(&name, difference, most, reason);
         if !other.is_sound() {
@@ -338,7 +345,13 @@ mod tests {
     }
 
     fn opinion(method: &str, log_z: f64, size: Option<f64>) -> Opinion {
-        Opinion { method: method.into(), log_z, standard_error: 0.002, effective_sample_size: size }
+        Opinion {
+            method: method.into(),
+            log_z,
+            standard_error: 0.002,
+            effective_sample_size: size,
+            from_above: false,
+        }
     }
 
     fn verdict(likelihood: &Likelihood, others: &[Opinion]) -> Verdict {
@@ -413,6 +426,16 @@ mod tests {
         let far = opinion("importance sampling", -0.4, Some(900.0));
         assert!(!verdict(&likelihood(), &[far]).trusted);
         let unsound = opinion("importance sampling", -0.4, Some(3.0));
-        assert!(verdict(&likelihood(), &[unsound]).trusted);
+        let found = verdict(&likelihood(), &[unsound]);
+        assert!(found.trusted);
+        assert!(found.checks.iter().any(|check| check.reason.contains("is dropped")), "{found:?}");
+        // However large its error is said to be.
+        let vague = Opinion { standard_error: 0.5, ..opinion("bridge sampling", -0.1, None) };
+        assert!(!verdict(&likelihood(), &[vague]).trusted);
+        // One from above disagrees only above.
+        for (log_z, trusted) in [(-0.3, false), (-0.7, true)] {
+            let above = Opinion { from_above: true, ..opinion("conditional SMC", log_z, None) };
+            assert_eq!(verdict(&likelihood(), &[above]).trusted, trusted);
+        }
     }
 }

@@ -16,7 +16,7 @@ pub struct Genealogy {
     /// Shape of the tail of every stage's weights ([`pareto_k`](crate::evaluate::pareto_k)), of every row, where it was asked for.
     pub pareto_k: Vec<Vec<f64>>,
     /// Variance of `Z-hat / Z` of every row, by who descends from whom, where it was asked for: Lee and Whiteley (2018), whose estimate
-    /// is unbiased (times `Z^2`) for multinomial resampling, and as a rule too large for schemes that are sharper.
+    /// is unbiased (times `Z-hat^2`) where every stage is resampled multinomially, and a guide elsewhere. May be below 0.
     pub relative_variance: Vec<f64>,
     /// Log-weights after the last stage, of the factors since the last resampling and in units of their mean before.
     pub log_weights: Vec<f64>,

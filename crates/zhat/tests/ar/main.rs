@@ -10,3 +10,4 @@ mod missing;
 mod small_model;
 mod tails;
 mod training;
+mod two_sided;
