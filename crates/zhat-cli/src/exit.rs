@@ -1,7 +1,5 @@
 //! Exit codes: 0 done, 1 failed, 2 bad usage or input.
 
-use std::process::ExitCode;
-
 /// How a command that ran to its end went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -11,23 +9,24 @@ pub enum Outcome {
     Failed,
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Done => ExitCode::SUCCESS,
-            Outcome::Failed => ExitCode::from(1),
+impl Outcome {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Outcome::Done => 0,
+            Outcome::Failed => 1,
         }
     }
 }
 
 /// One line on stderr, and the code that goes with the error: 2 where the user can mend it, else 1.
-pub fn report(error: &anyhow::Error) -> ExitCode {
+pub fn report(error: &anyhow::Error) -> u8 {
     let data = match error.downcast_ref() {
         Some(zhat_table::TableError::Data(error)) => Some(error),
         _ => error.downcast_ref::<zhat_table::data::Error>(),
     };
     if data.is_some_and(crate::output::is_unread) {
-        return ExitCode::SUCCESS;
+        return 0;
     }
     let mut message = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -43,14 +42,14 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         .downcast_ref::<zhat_table::TableError>()
         .is_some_and(zhat_table::TableError::is_input);
     let data = error.is::<zhat_table::data::Error>();
-    ExitCode::from(if setting || path || table || data { 2 } else { 1 })
+    if setting || path || table || data { 2 } else { 1 }
 }
 
 /// Prints help, the version or what is wrong with the arguments.
-pub fn usage(usage: &clap::Error) -> ExitCode {
+pub fn usage(usage: &clap::Error) -> u8 {
     match usage.print() {
         Err(source) if !usage.use_stderr() => report(&crate::output::unwritable(source).into()),
-        _ => ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2)),
+        _ => u8::try_from(usage.exit_code()).unwrap_or(2),
     }
 }
 

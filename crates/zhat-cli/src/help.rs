@@ -1,5 +1,7 @@
 //! What `--help` adds to the arguments themselves: groups of commands and of options, and examples that work.
 
+use std::ffi::OsString;
+
 use clap::{CommandFactory, FromArgMatches, ValueHint};
 
 use crate::Arguments;
@@ -106,8 +108,8 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// The arguments that the program was called with; what `--help` prints is an error to clap, as is what it does not understand.
-pub fn try_parse() -> Result<Arguments, clap::Error> {
-    Arguments::from_arg_matches(&command().try_get_matches()?)
+pub fn try_parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+    Arguments::from_arg_matches(&command().try_get_matches_from(arguments)?)
 }
 
 /// The command line with its groups and examples.

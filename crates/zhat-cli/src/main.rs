@@ -1,105 +1,10 @@
-//! The program `zhat`: arguments in, results to stdout, progress and logs to stderr.
-
-/// As the standard library's, but for what happens where nothing can be written: see [`output`].
-macro_rules! print {
-    ($($text:tt)*) => { crate::output::print(format_args!($($text)*)) };
-}
-/// As [`print!`], with the end of a line.
-macro_rules! println {
-    () => { print!("\n") };
-    ($($text:tt)*) => { print!("{}\n", format_args!($($text)*)) };
-}
-/// As the standard library's, but it never panics.
-macro_rules! eprintln {
-    ($($text:tt)*) => { crate::output::tell(format_args!("{}\n", format_args!($($text)*))) };
-}
-
-mod commands;
-mod exit;
-mod help;
-mod interrupt;
-mod output;
-mod progress;
+//! The program `zhat`; all of it is in the library beside it, so that a Python package can have the same program.
 
 use std::process::ExitCode;
-
-use clap::{Parser, Subcommand};
 
 #[global_allocator]
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Estimates unnormalised probability models (energy-based models).
-#[derive(Parser)]
-#[command(name = "zhat", version, arg_required_else_help = true)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Check every proposition of the paper numerically
-    Theory(commands::theory::Arguments),
-    /// Fit a density to a table
-    Fit(commands::fit::Arguments),
-    /// The likelihood of a fitted model, and whether it can be trusted
-    Evaluate(commands::evaluate::Arguments),
-    /// The log-density of every row of a table
-    Score(commands::score::Arguments),
-    /// Draw rows from a fitted model
-    Sample(commands::sample::Arguments),
-    /// Fill the missing cells of a table
-    Impute(commands::impute::Arguments),
-    /// Fit several criteria on equal terms
-    Compare(commands::compare::Arguments),
-    /// Write the page of a run anew, or one that compares several
-    Report(commands::report::Arguments),
-    /// The built-in sets, and the paper's benchmark sets
-    #[command(subcommand)]
-    Data(commands::data::Action),
-    /// Every setting of a fit: its name, type, default and what it does
-    Config(commands::config::Arguments),
-    /// Measure the training step of the autoregressive EBM
-    Bench(commands::bench::Arguments),
-    /// Run an experiment of the paper and write its figures and a report
-    #[command(subcommand)]
-    Reproduce(commands::reproduce::Experiment),
-    /// A script that completes commands and options in a shell
-    Completions(commands::completions::Arguments),
-    /// The manual page, or that of a command
-    Man(commands::man::Arguments),
-}
-
 fn main() -> ExitCode {
-    let arguments = match help::try_parse() {
-        Ok(arguments) => arguments,
-        Err(usage) => return exit::usage(&usage),
-    };
-    let done = run(arguments).and_then(|outcome| {
-        output::finish()?;
-        Ok(outcome)
-    });
-    match done {
-        Ok(outcome) => outcome.into(),
-        Err(error) => exit::report(&error),
-    }
-}
-
-fn run(arguments: Arguments) -> anyhow::Result<exit::Outcome> {
-    match arguments.command {
-        Command::Theory(arguments) => commands::theory::run(&arguments),
-        Command::Fit(arguments) => commands::fit::run(&arguments),
-        Command::Evaluate(arguments) => commands::evaluate::run(&arguments),
-        Command::Score(arguments) => commands::score::run(&arguments),
-        Command::Sample(arguments) => commands::sample::run(&arguments),
-        Command::Impute(arguments) => commands::impute::run(&arguments),
-        Command::Compare(arguments) => commands::compare::run(&arguments),
-        Command::Report(arguments) => commands::report::run(&arguments),
-        Command::Data(action) => commands::data::run(&action),
-        Command::Config(arguments) => commands::config::run(&arguments),
-        Command::Bench(arguments) => commands::bench::run(&arguments),
-        Command::Reproduce(experiment) => commands::reproduce::run(&experiment),
-        Command::Completions(arguments) => commands::completions::run(&arguments),
-        Command::Man(arguments) => commands::man::run(&arguments),
-    }
+    ExitCode::from(zhat_cli::run(std::env::args_os()))
 }

@@ -1,6 +1,6 @@
 //! Standard output and standard error of the whole program: a reader that has gone away ends nothing, a full disk is an error.
 //!
-//! `main` puts macros of the usual names in the place of those of the standard library, which panic where a line cannot be
+//! The root of the crate puts macros of the usual names in the place of those of the standard library, which panic where a line cannot be
 //! written. The first failure is kept, and looked at when the work is done.
 
 use std::fmt::Arguments;

@@ -58,7 +58,7 @@ impl FitConfig {
         };
         let number = parameters(&model.proposal, inputs, outputs)
             + parameters(&model.energy, model.context as f64 + 1.0, 1.0);
-        let lanes = self.step.lanes.min(self.training.batch_size) as f64;
+        let lanes = self.step.lanes.next_power_of_two().min(self.training.batch_size) as f64;
         4.0 * number * (COPIES + lanes)
     }
 

@@ -65,7 +65,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("step.resampling", "multinomial, stratified, systematic", "How ancestors are drawn in smc-rnce"),
     setting("step.share-masks", "true, false", "Whether candidates with the same prefix share their dropout mask"),
     setting("step.tile-rows", "whole number", "Rows that go through the networks together: as many as the cache holds"),
-    setting("step.lanes", "whole number", "Pieces that a batch is cut into; at most as many threads can work"),
+    setting("step.lanes", "whole number", "Pieces that a batch is cut into, up to the next power of two; at most as many threads can work"),
 
     setting("training.num-steps", "whole number", "Number of steps"),
     setting("training.stop-after", "whole number", "End after this many of them, with the learning rates of the whole run"),

@@ -57,7 +57,8 @@ pub struct ArStepConfig {
     pub share_masks: bool,
     /// Rows (observations times candidates) that go through the networks together; they should stay in the cache.
     pub tile_rows: usize,
-    /// Pieces into which a batch is cut, whatever the number of threads; at most as many threads can work.
+    /// Pieces into which a batch is cut, whatever the number of threads, up to the next power of two; at most as many threads can
+    /// work.
     pub lanes: usize,
 }
 

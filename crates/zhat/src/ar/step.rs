@@ -1,13 +1,13 @@
 //! The training step on the CPU: tiles of observations on threads, with the same bits for any number of them.
 //!
 //! The criteria are means over observations, so a batch is cut into tiles whose activations stay in the cache. A fixed
-//! number of lanes each sum their tiles in order, and the lanes are added in order. Every observation has its own
-//! random streams, so neither threads nor tiles change what is drawn.
+//! number of lanes each sum their tiles in order, and the lanes are added in the order of a binary tree. Every observation has
+//! its own random streams, so neither threads nor tiles change what is drawn.
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 use burn::optim::GradientsParams;
-use rayon::prelude::*;
 
 use super::criterion::ArStepConfig;
 use super::engine::{Engine, EngineGradient};
@@ -65,34 +65,24 @@ impl ArStep {
         let engine = Engine::new(model);
         let shares = batch.shares();
         let plan = Plan { engine: &engine, config: settings, streams, step, shares: &shares };
-        let tiles = tiles(observations, settings);
-        let lanes = tiles.len().min(settings.lanes);
+        let tree = Tree { tiles: tiles(observations, settings), leaves: leaves(settings) };
+        let lanes = tree.lanes(&(0..tree.leaves));
         if self.lanes.len() != lanes {
             self.lanes = vec![engine.zero_gradient(); lanes];
         }
         let workspaces = &self.workspaces;
-        let lane = |(lane, gradient): (usize, &mut EngineGradient)| -> Result<TileReport> {
+        let leaf = |tiles: &[Range<usize>], gradient: &mut EngineGradient| {
             gradient.clear();
             let mut workspace = workspaces.lock().expect("no panic").pop().unwrap_or_default();
             let mut report = TileReport::default();
-            for tile in &tiles[lane * tiles.len() / lanes..(lane + 1) * tiles.len() / lanes] {
+            for tile in tiles {
                 let x = &x[tile.start * features..tile.end * features];
                 report.add(&plan.run(x, tile.start, &mut workspace, gradient)?);
             }
             workspaces.lock().expect("no panic").push(workspace);
             Ok(report)
         };
-        // One task for each lane: whichever thread is free takes the next.
-        let reports: Vec<Result<TileReport>> = self
-            .pool
-            .install(|| self.lanes.par_iter_mut().with_max_len(1).enumerate().map(lane).collect());
-        let mut total = TileReport::default();
-        for report in reports {
-            total.add(&report?);
-        }
-        let (first, rest) = self.lanes.split_first_mut().expect("at least one lane");
-        rest.iter().for_each(|lane| first.add(lane));
-        Ok(total)
+        self.pool.install(|| tree.sum(0..tree.leaves, &mut self.lanes, &leaf))
     }
 }
 
@@ -126,8 +116,68 @@ impl TrainingStep<ArEbm> for ArStep {
     }
 }
 
+/// A binary tree of a fixed number of leaves, among which the tiles of a batch are divided.
+///
+/// Every inner node adds what its two halves have summed to. So the order of all additions is that of the tree, whichever thread
+/// does them and when, and an aligned part of the tree can be summed by itself.
+struct Tree {
+    tiles: Vec<Range<usize>>,
+    /// A power of two.
+    leaves: usize,
+}
+
+impl Tree {
+    /// The tiles of some leaves.
+    fn tiles_of(&self, leaves: &Range<usize>) -> &[Range<usize>] {
+        let [start, end] = [leaves.start, leaves.end].map(|at| at * self.tiles.len() / self.leaves);
+        &self.tiles[start..end]
+    }
+
+    /// How many of some leaves have a tile at all.
+    fn lanes(&self, leaves: &Range<usize>) -> usize {
+        self.tiles_of(leaves).len().min(leaves.len())
+    }
+
+    /// The sum over some leaves, which have a lane each where they have a tile; its gradient is left in the first lane.
+    fn sum(
+        &self,
+        leaves: Range<usize>,
+        lanes: &mut [EngineGradient],
+        leaf: &(impl Fn(&[Range<usize>], &mut EngineGradient) -> Result<TileReport> + Sync),
+    ) -> Result<TileReport> {
+        let tiles = self.tiles_of(&leaves);
+        match (lanes, leaves.len()) {
+            ([], _) => Ok(TileReport::default()),
+            ([lane], 1) => leaf(tiles, lane),
+            (lanes, number) => {
+                let middle = leaves.start + number / 2;
+                let (first, second) = (leaves.start..middle, middle..leaves.end);
+                let (left, right) = lanes.split_at_mut(self.lanes(&first));
+                let (report, other) =
+                    rayon::join(|| self.sum(first, left, leaf), || self.sum(second, right, leaf));
+                let (mut report, other) = (report?, other?);
+                match (left.first_mut(), right.first()) {
+                    (Some(left), Some(right)) => {
+                        left.add(right);
+                        report.add(&other);
+                    }
+                    // The first of these lanes is on the right.
+                    (None, _) => report = other,
+                    (Some(_), None) => {}
+                }
+                Ok(report)
+            }
+        }
+    }
+}
+
+/// Leaves of the tree in which gradients are summed.
+fn leaves(settings: &ArStepConfig) -> usize {
+    settings.lanes.next_power_of_two()
+}
+
 /// Cuts a batch into tiles of nearly equal size: as few as the tile's rows allow, but enough for a few threads.
-fn tiles(batch: usize, settings: &ArStepConfig) -> Vec<std::ops::Range<usize>> {
+fn tiles(batch: usize, settings: &ArStepConfig) -> Vec<Range<usize>> {
     let number = batch.div_ceil(settings.tile_observations()).max(4.min(batch));
     (0..number).map(|tile| tile * batch / number..(tile + 1) * batch / number).collect()
 }
