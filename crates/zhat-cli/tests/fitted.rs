@@ -168,8 +168,10 @@ fn a_model_without_a_z_has_no_likelihood_and_everything_says_so() {
     assert!(String::from_utf8_lossy(&scored.stderr).contains("no Z"));
     // The same energy as a tilt falls as its base does.
     fit("slope", "model.energy-form=tilted");
-    let evaluated = ["evaluate", "slope", "--particles", "500", "--estimates", "3", "--json", "--quiet"];
-    let evaluated: serde_json::Value = serde_json::from_str(&done(&zhat(&evaluated))).expect("JSON");
+    let evaluated =
+        ["evaluate", "slope", "--particles", "500", "--estimates", "3", "--json", "--quiet"];
+    let evaluated: serde_json::Value =
+        serde_json::from_str(&done(&zhat(&evaluated))).expect("JSON");
     assert_eq!(evaluated["verdict"]["trusted"], true, "{evaluated}");
 }
 
@@ -437,7 +439,8 @@ fn criteria_are_compared_and_a_comparison_is_taken_up_again() {
 /// A run against itself, against a worse one, and against one of other columns.
 #[test]
 fn two_runs_are_compared_row_by_row() {
-    let compare = |more: &[&str]| zhat(&[&["evaluate", run()], more, &["--json", "--quiet"]].concat());
+    let compare =
+        |more: &[&str]| zhat(&[&["evaluate", run()], more, &["--json", "--quiet"]].concat());
     let json = |more: &[&str]| -> serde_json::Value {
         serde_json::from_str(&done(&compare(more))).expect("JSON")
     };
@@ -454,7 +457,15 @@ fn two_runs_are_compared_row_by_row() {
     let [own, other] = [0, 1].map(|at: usize| likelihoods[at].as_f64().unwrap());
     assert!((own - other - difference).abs() < 1e-9, "{worse}");
     // On other rows, and in words.
-    let text = done(&zhat(&["evaluate", run(), "worse", "builtin:banana", "--max-rows", "500", "--quiet"]));
+    let text = done(&zhat(&[
+        "evaluate",
+        run(),
+        "worse",
+        "builtin:banana",
+        "--max-rows",
+        "500",
+        "--quiet",
+    ]));
     assert!(text.contains("The first run is ahead, by") && text.contains("500"), "{text}");
     let other = ["fit", "builtin:mixture-3", "--steps", "2", "--out", "three"];
     done(&zhat(&with_settings(&other)));

@@ -23,7 +23,10 @@ fn main() -> zhat_table::Result<()> {
                 table.push((animal.name, animal.defect, [0; 4]));
             }
             let failed = |about: About, part: &str| {
-                verdict.checks.iter().any(|c| !c.passed && c.about == about && c.name.contains(part))
+                verdict
+                    .checks
+                    .iter()
+                    .any(|c| !c.passed && c.about == about && c.name.contains(part))
             };
             let found = [
                 !verdict.is_good(),
@@ -35,7 +38,9 @@ fn main() -> zhat_table::Result<()> {
         }
         eprintln!("seed {seed}");
     }
-    println!("| model | defect | distrusted | by its likelihood | by a column | by the classifier |");
+    println!(
+        "| model | defect | distrusted | by its likelihood | by a column | by the classifier |"
+    );
     println!("|---|---|---|---|---|---|");
     for (name, defect, counts) in table {
         let defect = match defect {

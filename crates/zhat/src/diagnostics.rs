@@ -29,7 +29,8 @@ pub fn rank_normalised_r_hat(chains: &[Vec<f64>]) -> f64 {
     let middle = quantile(&mut sorted, 0.5);
     let folded: Vec<Vec<f64>> =
         halves.iter().map(|half| half.iter().map(|draw| (draw - middle).abs()).collect()).collect();
-    let [bulk, tail] = [normal_scores(&halves), normal_scores(&folded)].map(|scores| r_hat_of(&scores));
+    let [bulk, tail] =
+        [normal_scores(&halves), normal_scores(&folded)].map(|scores| r_hat_of(&scores));
     bulk.max(tail)
 }
 
@@ -247,10 +248,50 @@ mod tests {
     #[test]
     fn figures_are_those_of_arviz() {
         let cases = [
-            (0.0, 60, [1.020_355_838_906, 1.021_274_190_718, 243.927_901_825, 274.618_094_818, 250.726_473_275]),
-            (0.0, 61, [1.020_021_265_282, 1.021_130_114_046, 237.402_381_374, 237.454_902_328, 241.088_328_765]),
-            (1.0, 60, [1.040_024_446_493, 1.036_670_055_162, 85.332_580_143_6, 154.840_846_610, 89.953_862_249_7]),
-            (1.0, 61, [1.040_296_099_496, 1.036_883_353_620, 87.313_461_716_3, 135.843_905_476, 92.254_031_134_3]),
+            (
+                0.0,
+                60,
+                [
+                    1.020_355_838_906,
+                    1.021_274_190_718,
+                    243.927_901_825,
+                    274.618_094_818,
+                    250.726_473_275,
+                ],
+            ),
+            (
+                0.0,
+                61,
+                [
+                    1.020_021_265_282,
+                    1.021_130_114_046,
+                    237.402_381_374,
+                    237.454_902_328,
+                    241.088_328_765,
+                ],
+            ),
+            (
+                1.0,
+                60,
+                [
+                    1.040_024_446_493,
+                    1.036_670_055_162,
+                    85.332_580_143_6,
+                    154.840_846_610,
+                    89.953_862_249_7,
+                ],
+            ),
+            (
+                1.0,
+                61,
+                [
+                    1.040_296_099_496,
+                    1.036_883_353_620,
+                    87.313_461_716_3,
+                    135.843_905_476,
+                    92.254_031_134_3,
+                ],
+            ),
         ];
         for (drift, length, expected) in cases {
             let chains = waves(drift, length);
@@ -262,7 +303,10 @@ mod tests {
                 effective_sample_size(&chains),
             ];
             for (found, expected) in found.iter().zip(expected) {
-                assert!((found / expected - 1.0).abs() < 1e-7, "{drift} {length}: {found} {expected}");
+                assert!(
+                    (found / expected - 1.0).abs() < 1e-7,
+                    "{drift} {length}: {found} {expected}"
+                );
             }
         }
         // Whole numbers, of which many are equal.

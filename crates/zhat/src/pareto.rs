@@ -59,7 +59,8 @@ fn shape(excess: &[f64]) -> f64 {
         places.push(b);
         log_likelihoods.push(number * ((-b / k).ln() - k - 1.0));
     }
-    let weight = |of: &f64| 1.0 / log_likelihoods.iter().map(|other| (other - of).exp()).sum::<f64>();
+    let weight =
+        |of: &f64| 1.0 / log_likelihoods.iter().map(|other| (other - of).exp()).sum::<f64>();
     let weights = log_likelihoods.iter().map(weight);
     let kept = places.iter().zip(weights).filter(|(_, weight)| *weight >= 10.0 * f64::EPSILON);
     let (sum, total) =

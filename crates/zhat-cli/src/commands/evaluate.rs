@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use zhat::rng::Streams;
 use zhat::smc::Resampling;
 use zhat_report::{Align, Table};
+use zhat_table::TableError;
 use zhat_table::data::Missing;
 use zhat_table::density::Estimation;
 use zhat_table::fit::nats;
-use zhat_table::TableError;
 use zhat_table::fitted::{
     Assessment, DistanceKind, Paired, assess, checks_table, distances, paired,
 };

@@ -124,8 +124,10 @@ impl ArDensity {
     /// Some of the rows that have no holes, as features.
     fn whole_rows(&self, rows: &[f32], most: usize) -> Vec<f32> {
         let columns = self.columns.len();
-        let whole: Vec<&[f32]> =
-            rows.chunks_exact(columns).filter(|row| !row.iter().any(|cell| cell.is_nan())).collect();
+        let whole: Vec<&[f32]> = rows
+            .chunks_exact(columns)
+            .filter(|row| !row.iter().any(|cell| cell.is_nan()))
+            .collect();
         let number = whole.len().min(most);
         let some: Vec<f32> =
             (0..number).flat_map(|at| whole[at * whole.len() / number]).copied().collect();

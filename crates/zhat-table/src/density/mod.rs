@@ -228,7 +228,13 @@ impl Opinion {
     /// From independent estimates.
     pub fn new(method: &str, log_z_hats: &[f64], effective_sample_size: Option<f64>) -> Self {
         let LogZ { log_z, standard_error, .. } = LogZ::from_estimates(log_z_hats);
-        Self { method: method.into(), log_z, standard_error, effective_sample_size, from_above: false }
+        Self {
+            method: method.into(),
+            log_z,
+            standard_error,
+            effective_sample_size,
+            from_above: false,
+        }
     }
 
     /// From estimates whose reciprocals are unbiased for `1 / Z`: the mean of their logs, which is not below `log Z` in expectation.

@@ -94,7 +94,9 @@ fn not_known() -> f64 {
 }
 
 /// JSON has no number that is none, and `null` for it: every figure that is written can be read again.
-pub(crate) fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<f64, D::Error> {
+pub(crate) fn number_or_null<'de, D: Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 

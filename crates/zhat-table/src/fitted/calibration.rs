@@ -95,7 +95,8 @@ impl Calibration {
 
     /// The column that is furthest from uniform.
     pub fn worst(&self) -> Option<usize> {
-        let known = (0..self.columns.len()).filter(|&column| !self.columns[column].sorted.is_empty());
+        let known =
+            (0..self.columns.len()).filter(|&column| !self.columns[column].sorted.is_empty());
         known.max_by(|&a, &b| self.columns[a].distance.total_cmp(&self.columns[b].distance))
     }
 

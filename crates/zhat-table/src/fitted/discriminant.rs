@@ -85,7 +85,8 @@ impl Discriminant {
                 opinions[point] = of_point[0];
                 for ((right, opinion), labels) in right.iter_mut().zip(of_point).zip(&labels) {
                     let agrees = opinion * labels[point];
-                    *right += if agrees > 0.0 { 1.0 } else { f64::from(u8::from(agrees == 0.0)) / 2.0 };
+                    *right +=
+                        if agrees > 0.0 { 1.0 } else { f64::from(u8::from(agrees == 0.0)) / 2.0 };
                 }
             }
         }
@@ -133,7 +134,8 @@ impl Discriminant {
         // A ridge as if all coefficients together explained as much as there is to explain: with few points they stay small.
         (0..inputs).for_each(|i| factor[i * inputs + i] += inputs as f64);
         cholesky(&mut factor, inputs);
-        let mut solved: Vec<f64> = products.iter().zip(&own.1).map(|(all, own)| all - own).collect();
+        let mut solved: Vec<f64> =
+            products.iter().zip(&own.1).map(|(all, own)| all - own).collect();
         solve(&factor, inputs, &mut solved, sets);
         let mut judged = vec![0.0; fold.len() * sets];
         for (&point, judged) in fold.iter().zip(judged.chunks_exact_mut(sets)) {
@@ -196,7 +198,8 @@ mod tests {
     #[test]
     fn two_samples_of_one_distribution_have_uniform_p_values() {
         // Thirty inputs of a hundred points: the classifier learns its training points by heart, and must not profit.
-        let mut p_values: Vec<f64> = (0..100).map(|seed| judge(seed, 50, 30, 0.0).p_value).collect();
+        let mut p_values: Vec<f64> =
+            (0..100).map(|seed| judge(seed, 50, 30, 0.0).p_value).collect();
         p_values.sort_unstable_by(f64::total_cmp);
         let apart = |(rank, p): (usize, &f64)| (p - rank as f64 / 100.0).abs();
         let distance = p_values.iter().enumerate().map(apart).fold(0.0, f64::max);

@@ -133,10 +133,14 @@ impl Goodness {
             checks.push(Check::of_fit(name, largest, LARGEST_DISTANCE, wrong.is_empty(), reason));
         }
         if let Some(found) = &self.two_sample {
-            let TwoSample { rows, effective_draws, accuracy, p_value, where_rows, where_draws, .. } =
-                found;
-            let places: Vec<&str> =
-                [where_rows, where_draws].into_iter().map(|s| &**s).filter(|s| !s.is_empty()).collect();
+            let TwoSample {
+                rows, effective_draws, accuracy, p_value, where_rows, where_draws, ..
+            } = found;
+            let places: Vec<&str> = [where_rows, where_draws]
+                .into_iter()
+                .map(|s| &**s)
+                .filter(|s| !s.is_empty())
+                .collect();
             let told = *accuracy > LARGEST_ACCURACY && *p_value < LEVEL;
             let most = match places.is_empty() || !told {
                 true => String::new(),

@@ -73,16 +73,24 @@ pub fn paired(
         .collect();
     if pairs.len() < own.len() {
         let left = own.len() - pairs.len();
-        notes.push(format!("{left} rows have missing cells that one of the runs cannot score, and are left out"));
+        notes.push(format!(
+            "{left} rows have missing cells that one of the runs cannot score, and are left out"
+        ));
     }
     if pairs.len() < 2 {
-        return Err(TableError::config("there are fewer than two rows that both runs can score".into()));
+        return Err(TableError::config(
+            "there are fewer than two rows that both runs can score".into(),
+        ));
     }
     let mean = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
     let log_likelihoods = [mean(|pair| pair.0), mean(|pair| pair.1)];
     let ahead: Vec<f64> = pairs.iter().map(|(own, other)| own - other).collect();
     let (difference, over_rows) = mean_and_error(&ahead);
-    Ok(Paired { log_likelihoods, notes, ..Paired::new(&ahead, difference, over_rows.hypot(error).hypot(other_error)) })
+    Ok(Paired {
+        log_likelihoods,
+        notes,
+        ..Paired::new(&ahead, difference, over_rows.hypot(error).hypot(other_error))
+    })
 }
 
 impl Paired {
@@ -159,7 +167,12 @@ fn notes(one: &Fitted, other: &Fitted, own_rows: bool) -> Result<Vec<String>> {
         && first.seed == second.seed
         && first.data.split == second.data.split;
     if own_rows && !same_split {
-        if one.card().kinds.iter().map(|kind| &kind.kind).ne(other.card().kinds.iter().map(|kind| &kind.kind)) {
+        if one.card().kinds.iter().map(|kind| &kind.kind).ne(other
+            .card()
+            .kinds
+            .iter()
+            .map(|kind| &kind.kind))
+        {
             let reason = "the runs have found different kinds or words in their data: name a file of rows to compare them on";
             return Err(TableError::config(reason.into()));
         }
@@ -170,7 +183,9 @@ fn notes(one: &Fitted, other: &Fitted, own_rows: bool) -> Result<Vec<String>> {
     for (name, run) in [("first", one), ("second", other)] {
         let Ok((report, true)) = run.results() else { continue };
         if !report.verdict.trusted {
-            notes.push(format!("the likelihood of the {name} run is not to be trusted: zhat evaluate says why"));
+            notes.push(format!(
+                "the likelihood of the {name} run is not to be trusted: zhat evaluate says why"
+            ));
         }
     }
     Ok(notes)

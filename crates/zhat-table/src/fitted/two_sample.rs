@@ -150,7 +150,8 @@ fn inputs(density: &dyn Density, rows: &[f32], rng: &mut Stream) -> Result<Vec<V
     let usual = usual_distance(&base, number, rng);
     for wave_number in WAVE_NUMBERS.into_iter().filter(|_| lines > 0) {
         for _ in 0..WAVES {
-            let direction: Vec<f64> = (0..lines).map(|_| wave_number / usual * rng.normal()).collect();
+            let direction: Vec<f64> =
+                (0..lines).map(|_| wave_number / usual * rng.normal()).collect();
             let phase = |row: usize| -> f64 {
                 base.iter().zip(&direction).map(|(x, direction)| x[row] * direction).sum()
             };

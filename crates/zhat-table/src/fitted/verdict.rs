@@ -195,9 +195,15 @@ fn of_weights(likelihood: &Likelihood, columns: &[String]) -> Vec<Check> {
         let reason = format!(
             "the weights have a tail with k-hat {k:.2} at column {column}: more particles would not make log Z known much better"
         );
-        checks.push(Check::at_most("Pareto k-hat of the worst column's weights", *k, LARGEST_K, reason));
+        checks.push(Check::at_most(
+            "Pareto k-hat of the worst column's weights",
+            *k,
+            LARGEST_K,
+            reason,
+        ));
     }
-    let reason = format!("one particle has {:.0} % of all weight at some stage", 100.0 * largest_weight);
+    let reason =
+        format!("one particle has {:.0} % of all weight at some stage", 100.0 * largest_weight);
     let name = "largest weight of a particle";
     checks.push(Check::at_most(name, largest_weight, LARGEST_WEIGHT, reason));
     if likelihood.collapsed {
@@ -206,7 +212,12 @@ fn of_weights(likelihood: &Likelihood, columns: &[String]) -> Vec<Check> {
              unknown amount",
             likelihood.estimates, likelihood.effective_estimates, likelihood.spread_of_log_z_hat
         );
-        let check = Check::at_least("effective estimates of Z", likelihood.effective_estimates, 5.0, reason);
+        let check = Check::at_least(
+            "effective estimates of Z",
+            likelihood.effective_estimates,
+            5.0,
+            reason,
+        );
         checks.push(Check { passed: false, ..check });
     }
     let reason = format!("log Z has a standard error of {se_log_z:.3} nats");
@@ -264,7 +275,12 @@ fn of_opinions(likelihood: &Likelihood, opinions: &[Opinion]) -> Vec<Check> {
         let error = own.standard_error.hypot(other.standard_error);
         let reason = format!(
             "{} says log Z is {:.3} ± {:.3}, {} {:.3} ± {:.3}",
-            own.method, own.log_z, own.standard_error, other.method, other.log_z, other.standard_error
+            own.method,
+            own.log_z,
+            own.standard_error,
+            other.method,
+            other.log_z,
+            other.standard_error
         );
         let name = match other.from_above {
             true => format!("log Z by {}, above, nats", other.method),

@@ -111,8 +111,7 @@ impl Mixture {
                     let z = (f64::from(row[i]) - part.mean[i] - pull) / scale;
                     let share = zhat::log_normal_mass([f64::NEG_INFINITY, z]).exp();
                     below += (*log_weight - before).exp() * share;
-                    *log_weight -=
-                        0.5 * (z * z + (2.0 * std::f64::consts::PI).ln()) + scale.ln();
+                    *log_weight -= 0.5 * (z * z + (2.0 * std::f64::consts::PI).ln()) + scale.ln();
                     whitened.push(z);
                 }
                 (log_sum_exp(&log_weights) - before, below.clamp(0.0, 1.0))

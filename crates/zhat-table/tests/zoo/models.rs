@@ -44,7 +44,13 @@ pub fn zoo(seed: u64) -> Vec<Animal> {
     animals
 }
 
-fn animal(name: &'static str, defect: Defect, truth: &Mixture, model: Known, s: &Streams) -> Animal {
+fn animal(
+    name: &'static str,
+    defect: Defect,
+    truth: &Mixture,
+    model: Known,
+    s: &Streams,
+) -> Animal {
     let rows = truth.rows(ROWS, &mut s.stream(name, 0, 0));
     Animal { name, defect, density: Box::new(model), rows }
 }
@@ -91,7 +97,8 @@ fn heavy() -> Mixture {
 
 /// Two columns, the first with a long tail to the right.
 fn skewed() -> Mixture {
-    let part = |&(weight, mean, scale): &(f64, f64, f64)| Part::new(weight, &[mean, 0.0], &[scale, 1.0]);
+    let part =
+        |&(weight, mean, scale): &(f64, f64, f64)| Part::new(weight, &[mean, 0.0], &[scale, 1.0]);
     Mixture([(0.5, -0.7, 0.3), (0.3, 0.1, 0.5), (0.2, 1.5, 1.0)].iter().map(part).collect())
 }
 
@@ -106,9 +113,9 @@ fn defects(s: &Streams) -> Vec<Animal> {
     let mut weights = three();
     (weights.0[0].weight, weights.0[1].weight) = (0.65, 0.15);
     let learnt = chained(3, 0.5).rows(60, &mut s.stream("learnt", 0, 0));
-    let by_heart = learnt.chunks_exact(3).map(|row| {
-        Part::round(1.0, &row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), 0.1)
-    });
+    let by_heart = learnt
+        .chunks_exact(3)
+        .map(|row| Part::round(1.0, &row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), 0.1));
     let far = with(&normal(2), Part::round(0.25, &[8.0, 0.0], 0.5));
     let leaked = with(&normal(2), Part::round(0.4, &[0.0, 0.0], 15.0));
     let (two, one) = (
@@ -143,7 +150,13 @@ fn defects(s: &Streams) -> Vec<Animal> {
         global("mass far out, one Z", MassFarOut, &normal(2), &far, &far.scaled(1.2)),
         global("mass leaked far out, one Z", MassFarOut, &normal(2), &leaked, &leaked.scaled(1.2)),
         global("proposal collapsed", Other, &normal(3), &normal(3), &normal(3).scaled(0.2)),
-        global("proposal far away", Other, &normal(3), &normal(3), &normal(3).scaled(0.5).moved(4.0)),
+        global(
+            "proposal far away",
+            Other,
+            &normal(3),
+            &normal(3),
+            &normal(3).scaled(0.5).moved(4.0),
+        ),
         global("a mode that the proposal never sees", MissingMode, &two, &two, &one),
     ];
     for (name, normalisation, size) in [
@@ -194,7 +207,14 @@ fn good(s: &Streams) -> Vec<Animal> {
         ..small(3)
     };
     let model = initial(&config, s);
-    let mut own = networks("networks, one Z for each column", Defect::None, &chained(3, 0.0), &model, Method::Rnce, s);
+    let mut own = networks(
+        "networks, one Z for each column",
+        Defect::None,
+        &chained(3, 0.0),
+        &model,
+        Method::Rnce,
+        s,
+    );
     let streams = s.derive("own", 0);
     let cloud = own.density.draw(&[f32::NAN; 3], ROWS, &streams).expect("draws");
     own.rows = cloud.sample(ROWS, &mut streams.stream("rows", 0, 0)).rows;
@@ -205,7 +225,14 @@ fn good(s: &Streams) -> Vec<Animal> {
 fn small(size: usize) -> ArEbmConfig {
     let network = NetworkSize { blocks: 1, width: 16, activation: Activation::Relu };
     let (energy, proposal) = (network.clone(), network);
-    ArEbmConfig { energy, proposal, context: 8, dropout: 0.0, mixture_components: 3, ..ArEbmConfig::new(size) }
+    ArEbmConfig {
+        energy,
+        proposal,
+        context: 8,
+        dropout: 0.0,
+        mixture_components: 3,
+        ..ArEbmConfig::new(size)
+    }
 }
 
 fn initial(config: &ArEbmConfig, s: &Streams) -> ArEbm {

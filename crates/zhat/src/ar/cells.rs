@@ -141,7 +141,11 @@ impl Evaluator {
             prefixes.clear();
             terms.clear();
         }
-        shares.iter_mut().zip(is_last).filter(|(_, last)| *last).for_each(|(share, _)| *share = 1.0);
+        shares
+            .iter_mut()
+            .zip(is_last)
+            .filter(|(_, last)| *last)
+            .for_each(|(share, _)| *share = 1.0);
         shares
     }
 }

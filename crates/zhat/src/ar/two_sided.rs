@@ -65,7 +65,8 @@ impl Evaluator {
                     self.with_memory(|memory| {
                         memory.forward.begin(x, features, candidates, local, defence);
                         let mut tile = Tile { evaluator: self, memory, rngs };
-                        let filter = Filter::new(config, 1, first).numbered_from(row).without_past();
+                        let filter =
+                            Filter::new(config, 1, first).numbered_from(row).without_past();
                         let filter = if local { filter.from_first() } else { filter };
                         Ok(filter.run(features, &mut tile)?.log_z_hat[0])
                     })

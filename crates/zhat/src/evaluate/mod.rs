@@ -7,11 +7,11 @@ mod importance;
 mod sequential;
 mod wasserstein;
 
+pub use crate::pareto::pareto_k;
 pub use annealed::{AnnealedConfig, AnnealingPath};
 pub use bridge::bridge_sampling;
 pub use importance::{conditional_importance_sampling, importance_sampling};
 pub use sequential::{conditional_smc, smc};
-pub use crate::pareto::pareto_k;
 pub use wasserstein::{Matching, match_points, sliced_wasserstein, wasserstein};
 
 use serde::{Deserialize, Serialize};

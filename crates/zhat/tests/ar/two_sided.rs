@@ -39,7 +39,8 @@ fn from_rows_of_the_model_itself_the_reciprocal_is_unbiased_and_the_log_is_above
     let log_z = quadrature(&evaluator).log_z;
     let cloud = evaluator.smc(&SmcConfig::new(100_000).unwrap(), &streams, 7).unwrap();
     let rows = cloud.sample(2000, &mut streams.stream("rows", 0, 0));
-    let rows = evaluator.transition(&ArStepConfig::new(Method::SmcRnce), &rows, &streams, 0).unwrap();
+    let rows =
+        evaluator.transition(&ArStepConfig::new(Method::SmcRnce), &rows, &streams, 0).unwrap();
     let smc = SmcConfig::new(12).unwrap();
     let log_z_hats = evaluator.log_z_from_rows(&smc, &rows, &streams).unwrap();
     let ratios: Vec<f64> = log_z_hats.iter().map(|log_z_hat| (log_z - log_z_hat).exp()).collect();
@@ -48,7 +49,10 @@ fn from_rows_of_the_model_itself_the_reciprocal_is_unbiased_and_the_log_is_above
     let below = (0..400).map(|repeat| evaluator.smc(&smc, &streams, repeat).unwrap().log_z_hat);
     let below = below.sum::<f64>() / 400.0;
     assert!(below < log_z && log_z < above, "{below} {log_z} {above}");
-    assert_eq!(log_z_hats, Evaluator::new(&model, 1).unwrap().log_z_from_rows(&smc, &rows, &streams).unwrap());
+    assert_eq!(
+        log_z_hats,
+        Evaluator::new(&model, 1).unwrap().log_z_from_rows(&smc, &rows, &streams).unwrap()
+    );
     // Rows that are no draws of the model, the broken twin: those of the proposal.
     let others = evaluator.sample_proposal(2000, &streams);
     let others = evaluator.log_z_from_rows(&smc, &others, &streams).unwrap();
