@@ -76,7 +76,7 @@ mod tests {
             (0.05, 9.0, 2.26216),
             (0.01, 4.0, 4.60409),
             (0.05, 1e6, 1.95997),
-            (0.0025, 30.0, 3.29895),
+            (0.0025, 30.0, 3.299894),
         ] {
             let found = two_sided_point(level, nu);
             assert!((found - point).abs() < 2e-5 * point, "{level} {nu}: {found} {point}");

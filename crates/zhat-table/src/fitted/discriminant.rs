@@ -189,7 +189,7 @@ mod tests {
     fn judge(seed: u64, half: usize, inputs: usize, shift: f64) -> Judged {
         let mut rng = Streams::new(seed).stream("samples", 0, 0);
         let mut of_input = |shift: f64| -> Vec<f64> {
-            (0..2 * half).map(|i| rng.normal() + if i < half { shift } else { 0.0 }).collect()
+            (0..2 * half).map(|i| rng.normal() + if i < half { 0.5 * shift } else { -0.5 * shift }).collect()
         };
         let inputs = (0..inputs).map(|at| of_input(if at == 0 { shift } else { 0.0 })).collect();
         Discriminant::new(inputs, half).judge(&mut Streams::new(seed).stream("folds", 0, 0))
