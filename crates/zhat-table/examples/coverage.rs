@@ -71,7 +71,8 @@ fn main() -> zhat_table::Result<()> {
                 Normalisation::Local => 0.0,
                 Normalisation::Global => {
                     let estimates = density.estimates(&Estimation::new(100_000, 10), &streams)?;
-                    let logs: Vec<f64> = estimates.iter().map(|estimate| estimate.log_z_hat).collect();
+                    let logs: Vec<f64> =
+                        estimates.iter().map(|estimate| estimate.log_z_hat).collect();
                     LogZ::from_estimates(&logs).log_z
                 }
             };
@@ -80,7 +81,8 @@ fn main() -> zhat_table::Result<()> {
                 let settings = Estimation::new(1_000, 10);
                 let (log_z, standard_error, trusted) = match normalisation {
                     Normalisation::Local => {
-                        let found = density.opinion_from_rows(&rows, &settings, &Streams::new(seed))?;
+                        let found =
+                            density.opinion_from_rows(&rows, &settings, &Streams::new(seed))?;
                         let Opinion { log_z, standard_error, .. } = found.expect("integrals");
                         (log_z, standard_error, true)
                     }

@@ -17,6 +17,13 @@ pub(super) struct Discriminant {
     half: usize,
 }
 
+/// `sum x x^T` (its lower half) and `sum x y^T` over some points.
+#[derive(Debug, Clone)]
+struct Moments {
+    squares: Vec<f64>,
+    products: Vec<f64>,
+}
+
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Judged {
@@ -63,20 +70,17 @@ impl Discriminant {
             }
             labels.push(mixed);
         }
-        let of_folds: Vec<(Vec<f64>, Vec<f64>)> =
+        let of_folds: Vec<Moments> =
             folds.par_iter().map(|fold| self.moments(fold, &labels)).collect();
-        let sum = |of: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| -> Vec<f64> {
-            let mut total = vec![0.0; of(&of_folds[0]).len()];
-            for fold in &of_folds {
-                total.iter_mut().zip(of(fold)).for_each(|(to, x)| *to += x);
-            }
-            total
-        };
-        let (squares, products) = (sum(|fold| &fold.0), sum(|fold| &fold.1));
+        let mut all = of_folds[0].clone();
+        for fold in &of_folds[1..] {
+            all.squares.iter_mut().zip(&fold.squares).for_each(|(to, x)| *to += x);
+            all.products.iter_mut().zip(&fold.products).for_each(|(to, x)| *to += x);
+        }
         let judged: Vec<Vec<f64>> = folds
             .par_iter()
             .zip(&of_folds)
-            .map(|(fold, own)| self.judge_fold(fold, own, &squares, &products, labels.len()))
+            .map(|(fold, own)| self.judge_fold(fold, own, &all, labels.len()))
             .collect();
         let mut right = vec![0.0; labels.len()];
         let mut opinions = vec![0.0; number];
@@ -102,8 +106,7 @@ impl Discriminant {
         &self.points[point * self.inputs..][..self.inputs]
     }
 
-    /// `sum x x^T` (its lower half) and `sum x y^T` over the points of a fold.
-    fn moments(&self, fold: &[usize], labels: &[Vec<f64>]) -> (Vec<f64>, Vec<f64>) {
+    fn moments(&self, fold: &[usize], labels: &[Vec<f64>]) -> Moments {
         let inputs = self.inputs;
         let mut squares = vec![0.0; inputs * inputs];
         let mut products = vec![0.0; inputs * labels.len()];
@@ -117,25 +120,19 @@ impl Discriminant {
                 row.iter_mut().zip(&y).for_each(|(to, y)| *to += of_input * y);
             }
         }
-        (squares, products)
+        Moments { squares, products }
     }
 
     /// What the other folds make of the points of one, for every set of labels.
-    fn judge_fold(
-        &self,
-        fold: &[usize],
-        own: &(Vec<f64>, Vec<f64>),
-        squares: &[f64],
-        products: &[f64],
-        sets: usize,
-    ) -> Vec<f64> {
+    fn judge_fold(&self, fold: &[usize], own: &Moments, all: &Moments, sets: usize) -> Vec<f64> {
         let inputs = self.inputs;
-        let mut factor: Vec<f64> = squares.iter().zip(&own.0).map(|(all, own)| all - own).collect();
+        let mut factor: Vec<f64> =
+            all.squares.iter().zip(&own.squares).map(|(all, own)| all - own).collect();
         // A ridge as if all coefficients together explained as much as there is to explain: with few points they stay small.
         (0..inputs).for_each(|i| factor[i * inputs + i] += inputs as f64);
         cholesky(&mut factor, inputs);
         let mut solved: Vec<f64> =
-            products.iter().zip(&own.1).map(|(all, own)| all - own).collect();
+            all.products.iter().zip(&own.products).map(|(all, own)| all - own).collect();
         solve(&factor, inputs, &mut solved, sets);
         let mut judged = vec![0.0; fold.len() * sets];
         for (&point, judged) in fold.iter().zip(judged.chunks_exact_mut(sets)) {
@@ -189,7 +186,9 @@ mod tests {
     fn judge(seed: u64, half: usize, inputs: usize, shift: f64) -> Judged {
         let mut rng = Streams::new(seed).stream("samples", 0, 0);
         let mut of_input = |shift: f64| -> Vec<f64> {
-            (0..2 * half).map(|i| rng.normal() + if i < half { 0.5 * shift } else { -0.5 * shift }).collect()
+            (0..2 * half)
+                .map(|i| rng.normal() + if i < half { 0.5 * shift } else { -0.5 * shift })
+                .collect()
         };
         let inputs = (0..inputs).map(|at| of_input(if at == 0 { shift } else { 0.0 })).collect();
         Discriminant::new(inputs, half).judge(&mut Streams::new(seed).stream("folds", 0, 0))

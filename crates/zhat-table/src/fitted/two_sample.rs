@@ -202,7 +202,7 @@ fn standard(input: Vec<f64>) -> Option<Vec<f64>> {
     let number = known().count() as f64;
     let mean = known().sum::<f64>() / number;
     let deviation = (known().map(|x| (x - mean).powi(2)).sum::<f64>() / number).sqrt();
-    if !(deviation > 1e-9 * mean.abs().max(1e-9)) {
+    if deviation.is_nan() || deviation <= 1e-9 * mean.abs().max(1e-9) {
         return None;
     }
     let one = |x: &f64| match *x {
