@@ -45,6 +45,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ("zhat fit table.csv --time 10m", "the best that ten minutes give"),
         ("zhat fit table.csv --columns 2-9 --drop-missing", "some of the columns, without rows that have holes"),
         ("zhat fit table.csv --set training.batch-size=64", "one setting changed; `zhat config` lists them all"),
+        ("mpirun -n 4 zhat fit table.csv", "four processes, where zhat was built with the feature mpi"),
         ("zhat fit --resume --out out/mine", "goes on with a run that was stopped, to the same bits"),
     ]),
     ("evaluate", &[
@@ -192,8 +193,9 @@ mod tests {
                 names.try_fold(command(), |above, name| above.find_subcommand(name).cloned());
             assert!(known.is_some(), "{path} is no command");
             for (typed, _) in *examples {
-                // What comes after it is the shell's.
+                // What comes after it is the shell's, and what comes before it is a launcher's.
                 let typed = typed.split(" > ").next().expect("one part");
+                let typed = typed.strip_prefix("mpirun -n 4 ").unwrap_or(typed);
                 command().try_get_matches_from(typed.split(' ')).expect(typed);
             }
         }

@@ -363,8 +363,9 @@ fn a_time_is_turned_into_a_whole_schedule_which_is_written_down() {
         let config = zhat_table::fit::FitConfig::read_run(&out).expect("settings");
         assert_eq!(config.training.num_steps, steps);
         assert_eq!(config.step.warm_up, steps / 4, "a quarter of the steps, as it was set");
-        let validations = steps.div_ceil(config.training.validation_every);
-        assert!((1..=40).contains(&validations), "{validations} of {steps}");
+        let checkpoints = steps.div_ceil(config.training.checkpoint_every);
+        assert!((1..=40).contains(&checkpoints), "{checkpoints} of {steps}");
+        assert!(config.training.validation_every <= config.training.checkpoint_every);
         // Early stopping may end it, or a machine that became busy; nothing else.
         let ended = results["ended"].as_str().expect("a word");
         assert!(["done", "patience", "time"].contains(&ended), "{ended}");

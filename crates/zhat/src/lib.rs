@@ -24,6 +24,7 @@ mod naming;
 mod normal;
 mod pareto;
 pub mod proposal;
+pub mod ranks;
 pub mod rng;
 pub mod sampler;
 pub mod smc;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use zhat::ar::{ArEbm, ArStepConfig, Evaluator, ObservedScores, RowScores, SmcEstimate};
 use zhat::criterion::Method;
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat::watch::Watch;
@@ -42,19 +43,21 @@ const PARTICLES_FOR_HOLES: usize = 128;
 impl ArDensity {
     /// The density that a criterion trains: the proposal where it alone was trained, else the model.
     ///
-    /// 0 threads means as many as there are cores.
+    /// 0 threads means as many as there are cores; several ranks share the work.
     pub fn new(
         model: &ArEbm,
         criterion: Method,
         columns: &[String],
         standardiser: &Standardiser,
-        threads: usize,
+        workers: impl Into<Workers>,
         watch: Arc<Watch>,
     ) -> Result<Self> {
-        let is_proposal = criterion == Method::QOnly;
-        let read = if is_proposal { Evaluator::of_proposal } else { Evaluator::new };
+        let evaluator = match criterion {
+            Method::QOnly => Evaluator::of_proposal(model, workers)?,
+            _ => Evaluator::new(model, workers)?,
+        };
         Ok(Self {
-            evaluator: read(model, threads)?.with_watch(Arc::clone(&watch)),
+            evaluator: evaluator.with_watch(Arc::clone(&watch)),
             watch,
             columns: columns.to_vec(),
             standardiser: standardiser.clone(),
@@ -65,10 +68,10 @@ impl ArDensity {
     }
 
     /// With scores of the proposal too where a row has holes, and so many particles for those.
-    pub fn with_holes(mut self, model: &ArEbm, particles: usize, threads: usize) -> Result<Self> {
+    pub fn with_holes(mut self, model: &ArEbm, particles: usize) -> Result<Self> {
         self.particles = particles;
         if self.criterion != Method::QOnly {
-            let proposal = Evaluator::of_proposal(model, threads)?;
+            let proposal = Evaluator::of_proposal(model, self.evaluator.workers().clone())?;
             self.proposal = Some(proposal.with_watch(Arc::clone(&self.watch)));
         }
         Ok(self)

@@ -109,8 +109,18 @@ impl ValidationConfig {
 const EPOCHS: f64 = 80.0;
 /// Rows that are seen more often than this are learnt by heart without dropout.
 const OFTEN: f64 = 35.0;
+/// Rows out of all of training for which a mixture keeps room though it has seen nothing like them: by Good and Turing's rule a new row
+/// is unlike all others about as often as there were such rows before, and a few there always are.
+const OUTLIERS: f64 = 3.0;
 /// Share of the steps so far whose parameters are averaged.
 const AVERAGING: f64 = 0.1;
+/// With twice as many rows as this a conditioner sees one wave of every number, and with each doubling one more: what changes
+/// quickly can only be told from chance where there are many rows.
+const ROWS_OF_NO_WAVES: f64 = 8_000.0;
+/// And no more than these.
+const MOST_WAVES: f64 = 6.0;
+/// Epochs from one validation to the next at the most.
+const EPOCHS_UNVALIDATED: f64 = 2.0;
 /// Where free energies are confined, in standard deviations: outside the data, unless those go further.
 const CONFINE: f64 = 8.0;
 /// At least so many times as far out as the furthest value of the training part.
@@ -213,6 +223,8 @@ impl FitConfig {
             dropout: if often { 0.3 } else { 0.0 },
             energy_dropout: Some(0.0),
             context: 32,
+            waves: (rows as f64 / ROWS_OF_NO_WAVES).log2().clamp(0.0, MOST_WAVES) as usize,
+            outlier_share: if few { 0.0 } else { OUTLIERS / rows as f64 },
             ..ArEbmConfig::new(0)
         };
         config.data.marginals = Marginals::Auto;
@@ -227,9 +239,28 @@ impl FitConfig {
         config.training.patience = if few { 10 } else { 20 };
         config.step.warm_up = (steps / 30).min(100);
         let validations = if few { 20 } else { 40 };
-        config.training.validation_every = (steps / validations).max(1);
-        config.training.checkpoint_every = config.training.validation_every;
+        config.training.checkpoint_every = (steps / validations).max(1);
+        config.training.validation_every = config.training.checkpoint_every;
+        config.validate_often(rows);
         config
+    }
+
+    /// Looks at the model at least every other epoch, so that its best moment is not missed, and is as patient as before.
+    fn validate_often(&mut self, rows: usize) {
+        self.validate_every(self.training.validation_every.min(self.often(rows)));
+    }
+
+    /// The most steps from one validation to the next with which the best moment is not missed.
+    pub(super) fn often(&self, rows: usize) -> u64 {
+        (EPOCHS_UNVALIDATED * rows as f64 / self.training.batch_size as f64).ceil().max(1.0) as u64
+    }
+
+    /// Validates after so many steps, and waits as many steps as before for a better validation.
+    pub(super) fn validate_every(&mut self, steps: u64) {
+        let training = &mut self.training;
+        let patience = u64::from(training.patience) * training.validation_every;
+        training.patience = patience.div_ceil(steps) as u32;
+        training.validation_every = steps;
     }
 
     /// Takes another number of steps; the warm-up and the time before the learning rate falls keep their shares, and there

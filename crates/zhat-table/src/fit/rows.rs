@@ -45,7 +45,10 @@ impl TrainingRows {
         let is_plain = holes.is_empty() && standardiser.kinds().is_empty();
         let (plain, values) = match is_plain {
             true => (Some(Rows::new(tensor(rows, features))), Vec::new()),
-            false => (None, filled(data, rows, &streams)),
+            false => {
+                let observed = if holes.is_empty() { Vec::new() } else { rows.clone() };
+                (None, filled_from(observed, rows, &data.columns, &streams))
+            }
         };
         Self { features, standardiser, plain, values: RefCell::new(values), holes, streams }
     }
@@ -124,10 +127,21 @@ fn tensor(rows: Vec<f32>, features: usize) -> Tensor<2> {
     Tensor::from_data(TensorData::new(rows, shape), &Device::flex())
 }
 
-/// Rows of features with what is missing as other training rows have it.
-pub(super) fn filled(data: &Prepared, mut rows: Vec<f32>, streams: &Streams) -> Vec<f32> {
+/// Rows of features with what is missing as training rows have it.
+pub(super) fn filled(data: &Prepared, rows: Vec<f32>, streams: &Streams) -> Vec<f32> {
+    let has_holes = rows.iter().any(|value| value.is_nan());
+    let observed = if has_holes { data.train.clone() } else { Vec::new() };
+    filled_from(observed, rows, &data.columns, streams)
+}
+
+fn filled_from(
+    observed: Vec<f32>,
+    mut rows: Vec<f32>,
+    columns: &[String],
+    streams: &Streams,
+) -> Vec<f32> {
     if rows.iter().any(|value| value.is_nan()) {
-        let observed = Table::new(data.columns.clone(), data.train.clone());
+        let observed = Table::new(columns.to_vec(), observed);
         fill(&mut rows, &observed, &mut streams.stream("fill", 0, 0));
     }
     rows

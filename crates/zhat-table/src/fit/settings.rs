@@ -55,6 +55,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("model.mixture-components", "whole number", "Components of the mixture of a column"),
     setting("model.spline-bins", "whole number", "Bins of the spline of a column"),
     setting("model.minimum-scale", "number", "What is added to the scales of the mixture"),
+    setting("model.waves", "whole number", "Sines and cosines of every number that a masked conditioner sees, an octave each"),
+    setting("model.outlier-share", "number", "Share of the mixture that is a wide normal whatever the network says"),
 
     setting("step.criterion", "ml-is, rnce, smc-rnce, smc-rnce-trajectory, q-only", "What a training step minimises"),
     setting("step.warm-up", "whole number", "First steps, in which the proposal alone is trained"),

@@ -152,6 +152,14 @@ pub struct ArEbmConfig {
     pub spline_bins: usize,
     /// What is added to the scales of the mixture.
     pub minimum_scale: f64,
+    /// Sines and cosines of every number that a masked conditioner sees beside it, an octave from each to the next: networks learn what
+    /// changes slowly first, and with waves quick changes are slow ones; 0 for none, as in the paper.
+    #[serde(default)]
+    pub waves: usize,
+    /// Share of the learnt mixture that is a wide normal whatever the network says, for values unlike all that it was trained on;
+    /// 0 for none, as in the paper.
+    #[serde(default)]
+    pub outlier_share: f64,
 }
 
 impl ArEbmConfig {
@@ -176,6 +184,8 @@ impl ArEbmConfig {
             mixture_components: 10,
             spline_bins: spline_bins(),
             minimum_scale: 1e-3,
+            waves: 0,
+            outlier_share: 0.0,
         }
     }
 
@@ -211,6 +221,17 @@ impl ArEbmConfig {
             }
         }
         positive("minimum_scale", self.minimum_scale)?;
+        if !(0.0..0.5).contains(&self.outlier_share) {
+            return Err(Error::setting(
+                "outlier_share",
+                self.outlier_share,
+                "at least 0 and below 0.5",
+            ));
+        }
+        if self.conditioner == Conditioner::Stagewise && self.waves > 0 {
+            let expected = "0 for a stagewise conditioner";
+            return Err(Error::setting("waves", self.waves, expected));
+        }
         if self.conditioner == Conditioner::Masked {
             at_least(self.features.saturating_sub(1), "proposal.width", self.proposal.width)?;
         }
@@ -233,8 +254,8 @@ impl ArEbmConfig {
         let outputs = self.outputs_before(stages);
         let mut proposal = ResidualNet::new(&self.proposal, inputs, outputs, device, rng);
         if self.conditioner == Conditioner::Masked && inputs > self.features {
-            // Of the inputs of a category one is 1 at a time, so a unit sees as many numbers as there are features.
-            let scale = (inputs as f32 / self.features as f32).sqrt();
+            // A unit sees as much as if all inputs were independent numbers of variance one.
+            let scale = (inputs as f32 / self.power_of_inputs()).sqrt();
             let (weight, bias) = (values(&proposal.first.weight), values(bias_of(&proposal.first)));
             let weight = weight.into_iter().map(|weight| scale * weight).collect();
             proposal.first = constant_linear(weight, bias, device);

@@ -6,7 +6,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{ArEbmConfig, NetworkSize};
-use super::masked::Degrees;
+use super::masked::{Degrees, Reach};
 use super::model::ArEbm;
 use super::network::{ResidualNet, bias_of};
 use super::panels::{Panels, padded};
@@ -153,7 +153,8 @@ impl ProposalEngine {
             }
         };
         let mut stage_bias = Vec::with_capacity(features);
-        let last = match Degrees::new(config) {
+        let degrees = Degrees::new(config);
+        let last = match &degrees {
             Some(degrees) => {
                 stage_bias.push(padded(&total));
                 (0..features).map(|stage| layers(stage, degrees.units_before(stage))).collect()
@@ -170,7 +171,7 @@ impl ProposalEngine {
         Self {
             first: Panels::from_rows(&first, width, config.inputs_before(features), width),
             stage_bias,
-            trunk: trunk(&config.proposal, net),
+            trunk: trunk(&config.proposal, net, degrees.as_ref()),
             last,
         }
     }
@@ -198,7 +199,7 @@ impl EnergyEngine {
                 &values(bias_of(&net.first)),
             ),
             of_x: padded(of_x),
-            trunk: trunk(&config.energy, net),
+            trunk: trunk(&config.energy, net, None),
             last: padded(&values(&net.last.weight)),
             last_bias: values(bias_of(&net.last))[0],
         }
@@ -215,7 +216,11 @@ impl EngineGradient {
     }
 
     pub fn clear(&mut self) {
-        self.parts_mut().into_iter().for_each(|part| part.fill(0.0));
+        self.fill(0.0);
+    }
+
+    pub fn fill(&mut self, value: f32) {
+        self.parts_mut().into_iter().for_each(|part| part.fill(value));
     }
 
     /// The gradients of the module's own parameters, layer by layer.
@@ -270,16 +275,15 @@ impl EngineGradient {
             let parts = [config.context, config.head_outputs(stage)];
             for (gradient, number) in gradients.iter().zip(parts) {
                 let from = bias.len();
-                for (row, values) in gradient.weight.to_rows().chunks_exact(number).enumerate() {
-                    weight[row * columns + from..][..number].copy_from_slice(values);
-                }
+                gradient.weight.write_rows(&mut weight[from..], columns);
                 bias.extend_from_slice(&gradient.bias[..number]);
             }
         }
         LinearGradient { linear: &model.proposal.last, weight, bias }
     }
 
-    fn parts(&self) -> Vec<&[f32]> {
+    /// All numbers, padding included.
+    pub fn parts(&self) -> Vec<&[f32]> {
         let mut parts: Vec<&[f32]> = vec![self.first.data(), &self.energy_last, &self.energy_of_x];
         parts.extend(self.stage_bias.iter().map(Vec::as_slice));
         let blocks = self.proposal.iter().chain(&self.energy).chain(&self.last).flatten();
@@ -289,7 +293,8 @@ impl EngineGradient {
         parts
     }
 
-    fn parts_mut(&mut self) -> Vec<&mut [f32]> {
+    /// The same, to be changed.
+    pub fn parts_mut(&mut self) -> Vec<&mut [f32]> {
         let mut parts: Vec<&mut [f32]> =
             vec![self.first.data_mut(), &mut self.energy_last, &mut self.energy_of_x];
         parts.extend(self.stage_bias.iter_mut().map(Vec::as_mut_slice));
@@ -310,14 +315,15 @@ fn zero_blocks(trunk: &Trunk) -> Vec<[LayerGradient; 2]> {
         .collect()
 }
 
-fn trunk(size: &NetworkSize, net: &ResidualNet) -> Trunk {
+fn trunk(size: &NetworkSize, net: &ResidualNet, degrees: Option<&Degrees>) -> Trunk {
     let layer = |linear: &Linear| {
         let weight = Panels::from_rows(&values(&linear.weight), size.width, size.width, size.width);
         Layer::new(weight, &values(bias_of(linear)))
     };
     let blocks =
         net.blocks.iter().map(|block| [layer(&block.first), layer(&block.second)]).collect();
-    Trunk { activation: size.activation, blocks }
+    let reach = degrees.map_or(Reach::all(size.width), Degrees::reach);
+    Trunk { activation: size.activation, blocks, reach }
 }
 
 /// What a mask hides has no gradient.

@@ -93,8 +93,8 @@ impl Head {
         let [mixture, spline, _] = config.head_parts();
         Self {
             mixture: config.has_mixture().then(|| {
-                let minimum = config.minimum_scale as f32;
-                Mixture::new(config.mixture_components, minimum, config.scales)
+                let (minimum, share) = (config.minimum_scale as f32, config.outlier_share as f32);
+                Mixture::with_outliers(config.mixture_components, minimum, config.scales, share)
             }),
             spline: config.has_spline().then(|| Spline::new(config.spline_bins)),
             known: None,
@@ -291,6 +291,7 @@ mod tests {
             [false, true].map(|gaussian_mixture| ArEbmConfig {
                 head,
                 gaussian_mixture,
+                outlier_share: if gaussian_mixture { 0.0 } else { 0.1 },
                 ..ArEbmConfig::new(2)
             })
         })

@@ -34,6 +34,14 @@ pub enum FeatureKind {
 /// What all features are where nothing is said.
 static CONTINUOUS: FeatureKind = FeatureKind::Continuous;
 
+/// Radians of a wave for one unit of a feature: an octave from each to the next.
+///
+/// Its height is one by the frequency, so that all are equally steep: what changes quickly is then learnt, but no sooner than what
+/// changes slowly.
+pub(super) fn frequency(wave: usize) -> f32 {
+    (wave as f32).exp2()
+}
+
 impl FeatureKind {
     /// Number of cells or classes; nothing for a number on the line.
     pub fn num_values(&self) -> Option<usize> {
@@ -119,11 +127,11 @@ impl FeatureKind {
         ]
     }
 
-    /// Inputs of the conditioner that tell of it: the number, or one for each class.
-    fn inputs(&self) -> usize {
+    /// Inputs of the conditioner that tell of it: the number and its waves, or one for each class.
+    fn inputs(&self, waves: usize) -> usize {
         match self {
             Self::Categorical { levels } => *levels,
-            _ => 1,
+            _ => 1 + 2 * waves,
         }
     }
 
@@ -180,27 +188,42 @@ impl ArEbmConfig {
     /// Inputs of the conditioner that tell of the first so many features.
     pub(super) fn inputs_before(&self, feature: usize) -> usize {
         match self.kinds.is_empty() {
-            true => feature,
-            false => self.kinds[..feature].iter().map(FeatureKind::inputs).sum(),
+            true => feature * FeatureKind::Continuous.inputs(self.waves),
+            false => self.kinds[..feature].iter().map(|kind| kind.inputs(self.waves)).sum(),
         }
+    }
+
+    /// The expected sum of squares of all inputs of the conditioner: one of the inputs of a category is 1 at a time, and a sine and a
+    /// cosine have one sum of squares together.
+    pub(super) fn power_of_inputs(&self) -> f32 {
+        let of_waves: f32 = (0..self.waves).map(|wave| frequency(wave).powi(-2)).sum();
+        let power =
+            |feature| if self.kind(feature).is_categorical() { 1.0 } else { 1.0 + of_waves };
+        (0..self.features).map(power).sum()
     }
 
     /// Hands over what the conditioner sees of the first features of a row, input by input.
     pub(super) fn see(&self, row: &[f32], mut input: impl FnMut(usize, f32)) {
-        if self.kinds.is_empty() {
-            row.iter().enumerate().for_each(|(at, &value)| input(at, value));
-            return;
-        }
         let mut at = 0;
-        for (&value, kind) in row.iter().zip(&self.kinds) {
+        for (feature, &value) in row.iter().enumerate() {
+            let kind = self.kind(feature);
             match kind {
                 FeatureKind::Categorical { levels } => {
                     let class = kind.index_of(value).expect("a class");
                     (0..*levels).for_each(|of| input(at + of, f32::from(u8::from(of == class))));
                 }
-                _ => input(at, kind.settle(value)),
+                _ => {
+                    let value = kind.settle(value);
+                    input(at, value);
+                    for wave in 0..self.waves {
+                        let frequency = frequency(wave);
+                        let (sin, cos) = (frequency * value).sin_cos();
+                        input(at + 2 * wave + 1, sin / frequency);
+                        input(at + 2 * wave + 2, cos / frequency);
+                    }
+                }
             }
-            at += kind.inputs();
+            at += kind.inputs(self.waves);
         }
     }
 

@@ -1,6 +1,8 @@
 //! A mixture of normals on the line: log-density, draws and gradient from a network's raw outputs.
 //!
 //! The raw outputs are `[logits, means, raw scales]`, `m` each; `scale = softplus(raw) + minimum`, or `exp(raw) + minimum`.
+//! Beside them there may be a wide normal around zero with a small share that no output moves: a value unlike all that the network
+//! was trained on is then improbable, and not as good as impossible.
 
 use super::config::ScaleForm;
 use super::panels::{STRIP, Strip};
@@ -13,6 +15,8 @@ const HALF_LOG_2_PI: f32 = 0.918_938_5;
 const LARGEST: f32 = 8.0;
 /// A logit whose weight is zero, for padding.
 const NEVER: f32 = -1e30;
+/// Scale of the normal for outliers, in the units of the features, whose own is one.
+pub(super) const OUTLIER_SCALE: f32 = 3.0;
 
 /// The mixture of one row, made ready once and used for draws, densities and gradients.
 #[derive(Debug, Clone)]
@@ -20,6 +24,8 @@ pub struct Mixture {
     components: usize,
     minimum_scale: f32,
     scale_form: ScaleForm,
+    /// Share of the normal for outliers, which follows the other components where there is one.
+    outlier_share: f32,
     logits: Vec<Strip>,
     raw_scales: Vec<Strip>,
     weights: Vec<Strip>,
@@ -32,13 +38,25 @@ pub struct Mixture {
 impl Mixture {
     /// Room for a mixture.
     pub fn new(components: usize, minimum_scale: f32, scale_form: ScaleForm) -> Self {
-        let zeros = vec![[0.0; STRIP]; components.div_ceil(STRIP)];
+        Self::with_outliers(components, minimum_scale, scale_form, 0.0)
+    }
+
+    /// Room for a mixture with a share for outliers.
+    pub fn with_outliers(
+        components: usize,
+        minimum_scale: f32,
+        scale_form: ScaleForm,
+        outlier_share: f32,
+    ) -> Self {
+        let all = components + usize::from(outlier_share > 0.0);
+        let zeros = vec![[0.0; STRIP]; all.div_ceil(STRIP)];
         let mut logits = zeros.clone();
         logits.as_flattened_mut().fill(NEVER);
         Self {
             components,
             minimum_scale,
             scale_form,
+            outlier_share,
             logits,
             raw_scales: zeros.clone(),
             weights: zeros.clone(),
@@ -55,6 +73,24 @@ impl Mixture {
         self.means.as_flattened_mut()[..m].copy_from_slice(&raw[m..2 * m]);
         self.raw_scales.as_flattened_mut()[..m].copy_from_slice(&raw[2 * m..3 * m]);
         prepare(self);
+        if self.outlier_share > 0.0 {
+            self.make_room_for_outliers();
+        }
+    }
+
+    fn make_room_for_outliers(&mut self) {
+        let (m, share) = (self.components, self.outlier_share);
+        let (rest, log_rest) = (1.0 - share, (-share).ln_1p());
+        self.weights.as_flattened_mut()[..m].iter_mut().for_each(|weight| *weight *= rest);
+        self.heights.as_flattened_mut()[..m].iter_mut().for_each(|height| *height += log_rest);
+        self.weights.as_flattened_mut()[m] = share;
+        self.scales.as_flattened_mut()[m] = OUTLIER_SCALE;
+        self.heights.as_flattened_mut()[m] = share.ln() - OUTLIER_SCALE.ln();
+    }
+
+    /// Number of components, that for outliers included.
+    fn all(&self) -> usize {
+        self.components + usize::from(self.outlier_share > 0.0)
     }
 
     /// Takes in a mixture that is known, and not a network's.
@@ -76,7 +112,7 @@ impl Mixture {
     /// Weight, mean and scale of every component.
     pub fn components(&self) -> impl Iterator<Item = [f32; 3]> {
         let parts = self.means.as_flattened().iter().zip(self.scales.as_flattened());
-        let parts = self.weights.as_flattened().iter().zip(parts).take(self.components);
+        let parts = self.weights.as_flattened().iter().zip(parts).take(self.all());
         parts.map(|(&weight, (&mean, &scale))| [weight, mean, scale])
     }
 
@@ -90,8 +126,8 @@ impl Mixture {
     /// A draw: a component by its weight, then a normal.
     pub fn sample(&self, rng: &mut Stream) -> f32 {
         let mut left = rng.uniform() as f32;
-        let weights = &self.weights.as_flattened()[..self.components];
-        let mut component = self.components - 1;
+        let weights = &self.weights.as_flattened()[..self.all()];
+        let mut component = self.all() - 1;
         for (index, weight) in weights.iter().enumerate() {
             left -= weight;
             if left < 0.0 {
@@ -102,6 +138,15 @@ impl Mixture {
         let (mean, scale) =
             (self.means.as_flattened()[component], self.scales.as_flattened()[component]);
         mean + scale * rng.normal() as f32
+    }
+
+    /// How much of the density at `x` is not the outliers', where `log_sum` is `log q(x) + log(2 pi) / 2`.
+    fn learnt_share(&self, x: f32, log_sum: f32) -> f32 {
+        if self.outlier_share == 0.0 {
+            return 1.0;
+        }
+        let (z, height) = (x / OUTLIER_SCALE, self.heights.as_flattened()[self.components]);
+        1.0 - exp::<false>(height - 0.5 * z * z - log_sum)
     }
 
     /// Adds `coefficient` times the gradient of `log q(x)` with respect to the `3 m` raw outputs.
@@ -198,6 +243,8 @@ dispatch! {
         mixture: &Mixture, x: f32, coefficient: f32, out: &mut [Vec<Strip>; 3],
     ) {
         let log_sum = log_sum_terms::<FMA>(mixture, x);
+        // With w_k of all weight but the outliers': d log q / d logit_k = r_k - w_k (1 - r_outlier).
+        let learnt = mixture.learnt_share(x, log_sum) / (1.0 - mixture.outlier_share);
         for block in 0..mixture.logits.len() {
             let (values, z) = terms::<FMA>(mixture, block, x);
             let mut parts = [[0.0; STRIP]; 3];
@@ -208,7 +255,7 @@ dispatch! {
             for l in 0..STRIP {
                 let responsibility = exp::<FMA>(values[l] - log_sum);
                 let scale = mixture.scales[block][l];
-                parts[0][l] = coefficient * (responsibility - mixture.weights[block][l]);
+                parts[0][l] = coefficient * (responsibility - learnt * mixture.weights[block][l]);
                 parts[1][l] = coefficient * responsibility * z[l] / scale;
                 parts[2][l] = coefficient * responsibility * (z[l] * z[l] - 1.0) / scale * slope[l];
             }

@@ -25,6 +25,7 @@ mod network;
 mod panels;
 mod products;
 mod quadrature;
+mod rejection;
 mod sample;
 pub(crate) mod simd;
 mod smc;

@@ -8,8 +8,9 @@ use super::config::{ArEbmConfig, EnergyForm, Normalisation, ScaleForm};
 use super::dropout::Masks;
 use super::engine::values;
 use super::head::Head;
-use super::kind::FeatureKind;
+use super::kind::{FeatureKind, frequency};
 use super::masked::Degrees;
+use super::mixture::OUTLIER_SCALE;
 use super::network::{ResidualNet, bias_of, constant_linear};
 use super::quadrature::Rule;
 use super::spline;
@@ -165,7 +166,7 @@ impl ArEbm {
     /// What a masked conditioner sees of the first `known` features; only numbers on the line can have a graph.
     fn inputs_of(&self, prefix: Tensor<2>, known: usize) -> Tensor<2> {
         let config = &self.shape;
-        if config.kinds.is_empty() {
+        if config.kinds.is_empty() && config.waves == 0 {
             return prefix;
         }
         let columns = prefix.dims()[1];
@@ -182,7 +183,15 @@ impl ArEbm {
         let part = |feature: usize| {
             let inputs = config.inputs_before(feature)..config.inputs_before(feature + 1);
             match config.kind(feature) {
-                FeatureKind::Continuous => prefix.clone().narrow(1, feature, 1),
+                FeatureKind::Continuous => {
+                    let x = prefix.clone().narrow(1, feature, 1);
+                    let wave = |of: usize| {
+                        let angle = x.clone() * frequency(of);
+                        [angle.clone().sin(), angle.cos()].map(|wave| wave / frequency(of))
+                    };
+                    let waves = (0..config.waves).flat_map(wave);
+                    Tensor::cat(std::iter::once(x.clone()).chain(waves).collect(), 1)
+                }
                 _ => {
                     let values = seen.iter().flat_map(|seen| &seen[inputs.clone()]).copied();
                     place.tensor(values.collect(), [seen.len(), inputs.len()])
@@ -366,8 +375,16 @@ fn log_mixture(raw: Tensor<2>, config: &ArEbmConfig, x: Tensor<2>) -> Tensor<2> 
         ScaleForm::Softplus => softplus(part(2), 1.0),
         ScaleForm::Exponential => part(2).exp(),
     } + config.minimum_scale;
-    let z = (x - part(1)) / scales.clone();
+    let z = (x.clone() - part(1)) / scales.clone();
     let terms = log_softmax(part(0), 1) - z.square() * 0.5 - scales.log();
+    let share = config.outlier_share;
+    let terms = if share > 0.0 {
+        let scale = f64::from(OUTLIER_SCALE);
+        let outlier = (x / scale).square() * -0.5 + (share / scale).ln();
+        Tensor::cat(vec![terms + (-share).ln_1p(), outlier], 1)
+    } else {
+        terms
+    };
     log_sum_exp(terms) - 0.5 * (2.0 * std::f64::consts::PI).ln()
 }
 

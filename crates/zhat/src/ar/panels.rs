@@ -1,5 +1,7 @@
 //! Matrices in panels of 16 columns, the layout in which every product of the networks runs without packing.
 
+use std::ops::Range;
+
 use super::products::{self, Start};
 
 /// Columns of a panel: two AVX2 registers, one AVX-512 register, four NEON registers.
@@ -29,9 +31,10 @@ impl Panels {
     /// From values in row-major order with `stride` values from row to row.
     pub fn from_rows(values: &[f32], stride: usize, rows: usize, columns: usize) -> Self {
         let mut panels = Self::zeros(rows, columns);
-        for row in 0..rows {
-            for (column, &value) in values[row * stride..][..columns].iter().enumerate() {
-                panels.set(row, column, value);
+        for panel in 0..panels.num_panels() {
+            let (from, width) = panels.columns_of(panel);
+            for (row, to) in panels.panel_mut(panel).chunks_exact_mut(STRIP).enumerate() {
+                to[..width].copy_from_slice(&values[row * stride + from..][..width]);
             }
         }
         panels
@@ -39,9 +42,19 @@ impl Panels {
 
     pub fn transposed(&self) -> Self {
         let mut panels = Self::zeros(self.columns, self.rows);
-        for row in 0..self.rows {
-            for column in 0..self.columns {
-                panels.set(column, row, self.get(row, column));
+        // Panel by panel on both sides, so that each square of 16 x 16 values stays in the first-level cache.
+        for to in 0..panels.num_panels() {
+            let (first, height) = panels.columns_of(to);
+            for from in 0..self.num_panels() {
+                let (column, width) = self.columns_of(from);
+                let square = self.panel(from)[first * STRIP..][..height * STRIP].as_chunks().0;
+                let out = panels.panel_mut(to)[column * STRIP..].as_chunks_mut::<STRIP>().0;
+                for (row, values) in square.iter().enumerate() {
+                    let values: &Strip = values;
+                    for (out, value) in out[..width].iter_mut().zip(values) {
+                        out[row] = *value;
+                    }
+                }
             }
         }
         panels
@@ -49,9 +62,19 @@ impl Panels {
 
     /// The values in row-major order.
     pub fn to_rows(&self) -> Vec<f32> {
-        (0..self.rows)
-            .flat_map(|row| (0..self.columns).map(move |column| self.get(row, column)))
-            .collect()
+        let mut values = vec![0.0; self.rows * self.columns];
+        self.write_rows(&mut values, self.columns);
+        values
+    }
+
+    /// Writes the values in row-major order with `stride` values from row to row.
+    pub fn write_rows(&self, values: &mut [f32], stride: usize) {
+        for panel in 0..self.num_panels() {
+            let (to, width) = self.columns_of(panel);
+            for (row, from) in self.panel(panel).chunks_exact(STRIP).enumerate() {
+                values[row * stride + to..][..width].copy_from_slice(&from[..width]);
+            }
+        }
     }
 
     /// Takes another shape and keeps its memory; what it holds afterwards is finite but otherwise unspecified.
@@ -74,10 +97,6 @@ impl Panels {
 
     pub fn num_panels(&self) -> usize {
         self.columns.div_ceil(STRIP)
-    }
-
-    pub fn get(&self, row: usize, column: usize) -> f32 {
-        self.data[self.index(row, column)]
     }
 
     pub fn set(&mut self, row: usize, column: usize, value: f32) {
@@ -149,21 +168,25 @@ impl Panels {
     ) {
         for panel in 0..right.num_panels() {
             let start = bias.map_or(Start::Zero, |bias| Start::Bias(strip(bias, panel)));
-            left.multiply_panel(right, depth, panel, start, self.panel_mut(panel));
+            left.multiply_panel(right, 0..depth, panel, start, self.panel_mut(panel));
         }
     }
 
-    /// One panel of the product with `right`.
+    /// One panel of the product with `right`, where only these columns and rows of `right` take part; the first of them begins a
+    /// panel.
     pub fn multiply_panel(
         &self,
         right: &Panels,
-        depth: usize,
+        depth: Range<usize>,
         panel: usize,
         start: Start,
         out: &mut [f32],
     ) {
-        assert!(depth <= self.columns && depth <= right.rows && out.len() == self.rows * STRIP);
-        products::multiply_panel(&self.data, self.rows, right.panel(panel), depth, start, out);
+        assert!(depth.start.is_multiple_of(STRIP) && out.len() == self.rows * STRIP);
+        assert!(depth.end <= self.columns && depth.end <= right.rows);
+        let left = &self.data[depth.start * self.rows..];
+        let right = &right.panel(panel)[depth.start * STRIP..];
+        products::multiply_panel(left, self.rows, right, depth.len(), start, out);
     }
 
     /// Adds `left^T * right` for the first `columns` columns of `left`: the gradient of a weight matrix.
@@ -172,20 +195,33 @@ impl Panels {
     /// - `left`: `[rows, >= columns]`, `right`: `[rows, outputs]`
     /// - `self`: `[>= columns, outputs]`
     pub fn add_transposed_product(&mut self, left: &Panels, columns: usize, right: &Panels) {
+        for panel in 0..right.num_panels() {
+            self.add_transposed_panel(left, columns, right, panel);
+        }
+    }
+
+    /// One panel of [`add_transposed_product`](Self::add_transposed_product).
+    pub fn add_transposed_panel(
+        &mut self,
+        left: &Panels,
+        columns: usize,
+        right: &Panels,
+        panel: usize,
+    ) {
         assert!(left.rows == right.rows && columns <= left.columns && columns <= self.rows);
         assert_eq!(self.columns, right.columns);
-        for panel in 0..right.num_panels() {
-            let right = right.panel(panel);
-            let out = self.panel_mut(panel);
-            for (block, out) in out.chunks_mut(STRIP * STRIP).enumerate() {
-                let first = block * STRIP;
-                if first >= columns {
-                    break;
-                }
-                let wanted = STRIP.min(columns - first);
-                products::multiply_transposed(left.panel(block), right, wanted, out);
-            }
+        let right = right.panel(panel);
+        let blocks = self.panel_mut(panel).chunks_mut(STRIP * STRIP);
+        for (block, out) in blocks.take(columns.div_ceil(STRIP)).enumerate() {
+            let wanted = STRIP.min(columns - block * STRIP);
+            products::multiply_transposed(left.panel(block), right, wanted, out);
         }
+    }
+
+    /// The first column of a panel, and how many it has without padding.
+    fn columns_of(&self, panel: usize) -> (usize, usize) {
+        let first = panel * STRIP;
+        (first, STRIP.min(self.columns - first))
     }
 
     /// Number of values, with the padding.
@@ -238,7 +274,7 @@ mod tests {
                 Panels::multiply_panel(
                     &left,
                     &right,
-                    inner,
+                    0..inner,
                     panel,
                     Start::Add(bias),
                     product.panel_mut(panel),

@@ -22,6 +22,15 @@ macro_rules! dispatch {
                 fn fused($($argument: $type),*) {
                     body::<true>($($argument),*)
                 }
+                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+                #[allow(clippy::too_many_arguments)]
+                fn wide($($argument: $type),*) {
+                    body::<true>($($argument),*)
+                }
+                if $crate::ar::simd::has_avx512() {
+                    // SAFETY: the processor has AVX-512.
+                    return unsafe { wide($($argument),*) };
+                }
                 if $crate::ar::simd::has_avx2() {
                     // SAFETY: the processor has AVX2 and FMA.
                     return unsafe { fused($($argument),*) };
@@ -36,6 +45,14 @@ pub(crate) use dispatch;
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx2() -> bool {
     std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_avx512() -> bool {
+    std::is_x86_feature_detected!("avx512f")
+        && std::is_x86_feature_detected!("avx512vl")
+        && std::is_x86_feature_detected!("avx512dq")
+        && std::is_x86_feature_detected!("avx512bw")
 }
 
 #[inline(always)]

@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use super::evaluate::{Evaluator, TILE};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rng::{Stream, Streams};
 use crate::smc::{Filter, First, Particles, SmcConfig};
 
@@ -93,10 +93,14 @@ impl Particles for Cloud<'_> {
         let common = self.given[..stage].iter().all(Option::is_some);
         let ancestors = self.ancestors.take();
         let mut column = vec![0.0; log_weights.len()];
-        evaluator.pool.install(|| {
-            let outputs = column.par_chunks_mut(TILE).zip(log_weights.par_chunks_mut(TILE));
+        let workers = &evaluator.workers;
+        let own = evaluator.part_of_rows(log_weights.len(), TILE);
+        let done = evaluator.pool.install(|| {
+            let columns = column[own.clone()].par_chunks_mut(TILE);
+            let outputs = columns.zip(log_weights[own.clone()].par_chunks_mut(TILE));
             outputs.enumerate().try_for_each(|(tile, (column, log_weights))| {
                 evaluator.watch.check()?;
+                let tile = own.start / TILE + tile;
                 evaluator.with_memory(|memory| {
                     let forward = &mut memory.forward;
                     let (first, rows) = (tile * TILE, column.len());
@@ -129,7 +133,15 @@ impl Particles for Cloud<'_> {
                 evaluator.watch.advance(column.len());
                 Ok(())
             })
-        })?;
+        });
+        if workers.is_stopped(&evaluator.watch) {
+            return Err(Error::Stopped);
+        }
+        done?;
+        if !workers.is_alone() {
+            column = workers.concat(column[own.clone()].to_vec());
+            log_weights.copy_from_slice(&workers.concat(log_weights[own].to_vec()));
+        }
         self.columns.push(column);
         Ok(())
     }

@@ -6,6 +6,7 @@
 use super::config::Activation;
 use super::dropout::{Dropout, Masks};
 use super::elementwise;
+use super::masked::Reach;
 use super::panels::{Panels, STRIP, padded, strip};
 use super::products::Start;
 
@@ -65,7 +66,7 @@ impl Layer {
         let transposed = &self.transposed;
         for panel in 0..transposed.num_panels() {
             let (start, out) = (Start::Add(&[0.0; STRIP]), out.panel_mut(panel));
-            gradient.multiply_panel(transposed, transposed.rows(), panel, start, out);
+            gradient.multiply_panel(transposed, 0..transposed.rows(), panel, start, out);
         }
     }
 }
@@ -92,6 +93,8 @@ pub struct Trunk {
     pub activation: Activation,
     /// The two layers of each block.
     pub blocks: Vec<[Layer; 2]>,
+    /// Which units see which, in every layer.
+    pub reach: Reach,
 }
 
 /// What a forward pass leaves for the backward pass.
@@ -137,20 +140,13 @@ impl Trunk {
         activate(self.activation, h, &mut tape.activations[0]);
         for (index, layers) in self.blocks.iter().enumerate() {
             let (before, after) = tape.activations.split_at_mut(index + 1);
-            self.block(
-                layers,
-                h,
-                rows,
-                &before[index],
-                &mut tape.hidden[index],
-                &mut after[0],
-                &mut masks,
-            );
+            let (input, hidden) = (&before[index], &mut tape.hidden[index]);
+            self.block(layers, h, rows, h.columns(), input, hidden, &mut after[0], &mut masks);
         }
     }
 
-    /// The same without a tape to go back on: memory for one block serves all of them.
-    pub fn evaluate(&self, h: &mut Panels, rows: usize, tape: &mut Tape) {
+    /// The same without a tape to go back on, for the first so many units: memory for one block serves all of them.
+    pub fn evaluate(&self, h: &mut Panels, rows: usize, units: usize, tape: &mut Tape) {
         tape.activations.resize_with(2, Panels::default);
         tape.hidden.resize_with(1, Panels::default);
         broadcast(h, rows);
@@ -159,7 +155,7 @@ impl Trunk {
             tape.activations.swap(0, 1);
             let (input, output) = tape.activations.split_at_mut(1);
             let hidden = &mut tape.hidden[0];
-            self.block(layers, h, rows, &input[0], hidden, &mut output[0], &mut None);
+            self.block(layers, h, rows, units, &input[0], hidden, &mut output[0], &mut None);
         }
     }
 
@@ -169,6 +165,7 @@ impl Trunk {
         [first, second]: &[Layer; 2],
         h: &mut Panels,
         rows: usize,
+        units: usize,
         input: &Panels,
         hidden: &mut Panels,
         output: &mut Panels,
@@ -180,13 +177,15 @@ impl Trunk {
             masks.next_layer();
         }
         let mut shared = [0.0; STRIP];
-        for panel in 0..hidden.num_panels() {
+        let panels = units.div_ceil(STRIP);
+        for panel in 0..panels {
             let start = Start::Bias(strip(&first.bias, panel));
             let out = hidden.panel_mut(panel);
             if input.rows() == rows {
-                input.multiply_panel(&first.weight, width, panel, start, out);
+                input.multiply_panel(&first.weight, self.reach.seen_by(panel), panel, start, out);
             } else {
-                input.multiply_panel(&first.weight, width, panel, start, &mut shared);
+                let seen = self.reach.seen_by(panel);
+                input.multiply_panel(&first.weight, seen, panel, start, &mut shared);
                 out.as_chunks_mut().0.fill(shared);
             }
             match masks {
@@ -196,9 +195,9 @@ impl Trunk {
         }
         broadcast(h, rows);
         output.reshape(rows, width);
-        for panel in 0..hidden.num_panels() {
-            let start = Start::Add(strip(&second.bias, panel));
-            hidden.multiply_panel(&second.weight, width, panel, start, h.panel_mut(panel));
+        for panel in 0..panels {
+            let (start, seen) = (Start::Add(strip(&second.bias, panel)), self.reach.seen_by(panel));
+            hidden.multiply_panel(&second.weight, seen, panel, start, h.panel_mut(panel));
             elementwise::activate(self.activation, h.panel(panel), output.panel_mut(panel));
         }
     }
@@ -238,12 +237,14 @@ impl Trunk {
             self.blocks.iter().zip(blocks).enumerate().rev()
         {
             let (input, hidden) = (&tape.activations[index], &tape.hidden[index]);
-            grad_second.add(hidden, gradient);
+            self.add_weight_gradient(hidden, gradient, &mut grad_second.weight);
+            add_column_sums(gradient, &mut grad_second.bias);
             let inner = &mut scratch.inner;
             inner.reshape(rows, width);
             for panel in 0..inner.num_panels() {
                 let out = inner.panel_mut(panel);
-                gradient.multiply_panel(&second.transposed, width, panel, Start::Zero, out);
+                let seeing = self.reach.seeing(panel);
+                gradient.multiply_panel(&second.transposed, seeing, panel, Start::Zero, out);
                 let sums = &mut grad_first.bias[panel * STRIP..][..STRIP];
                 elementwise::derivative(self.activation, scale, hidden.panel(panel), out, sums);
             }
@@ -253,13 +254,24 @@ impl Trunk {
                 *gradient = summed(gradient);
                 scratch.panel.resize(STRIP, 0.0);
             }
-            grad_first.weight.add_transposed_product(input, width, inner);
+            self.add_weight_gradient(input, inner, &mut grad_first.weight);
             for panel in 0..inner.num_panels() {
                 let out = &mut scratch.panel;
-                inner.multiply_panel(&first.transposed, width, panel, Start::Zero, out);
+                let seeing = self.reach.seeing(panel);
+                inner.multiply_panel(&first.transposed, seeing, panel, Start::Zero, out);
                 let (values, total) = (input.panel(panel), gradient.panel_mut(panel));
                 elementwise::add_derivative(self.activation, values, out, total);
             }
+        }
+    }
+}
+
+impl Trunk {
+    /// Adds the gradient of a layer's weight between units that see each other; it stays zero elsewhere, but for what shares a
+    /// panel.
+    fn add_weight_gradient(&self, input: &Panels, gradient: &Panels, weight: &mut Panels) {
+        for panel in 0..gradient.num_panels() {
+            weight.add_transposed_panel(input, self.reach.seen_by(panel).end, gradient, panel);
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The training core: what makes a gradient ([`TrainingStep`]) and everything around it ([`Trainer`]).
 
+mod adam;
 mod average;
 mod config;
 mod data;
 mod guard;
 mod optimiser;
+mod scatter;
 mod schedule;
 mod state;
 mod step;
@@ -16,6 +18,7 @@ pub use data::{DataSource, Order, Rows};
 pub use guard::Guard;
 pub use optimiser::OptimiserConfig;
 pub(crate) use optimiser::gradient_norm;
+pub use scatter::Scatter;
 pub use schedule::Schedule;
 pub(crate) use state::broken;
 pub use state::{Best, Parts, Progress, TrainerState};

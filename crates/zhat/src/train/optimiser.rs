@@ -2,10 +2,11 @@
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::momentum::MomentumConfig;
-use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer, SgdConfig};
+use burn::optim::{GradientsParams, ModuleOptimizer, SgdConfig};
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
+use super::adam::OnePassAdam;
 use crate::host::to_host;
 
 /// Which optimiser.
@@ -29,7 +30,7 @@ impl OptimiserConfig {
                 let momentum = MomentumConfig::new().with_momentum(*momentum).with_dampening(0.0);
                 SgdConfig::new().with_momentum(Some(momentum)).init()
             }
-            OptimiserConfig::Adam => AdamConfig::new().with_epsilon(1e-8).init(),
+            OptimiserConfig::Adam => OnePassAdam::new().into(),
         }
     }
 }

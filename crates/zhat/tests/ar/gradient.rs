@@ -258,6 +258,9 @@ fn fast_gradients_equal_plain_autodiff_in_every_corner_of_the_family() {
     for (features, dropout) in [(4, 0.0), (3, 0.3), (1, 0.0)] {
         for (at, mut corner) in corners(features, dropout).into_iter().enumerate() {
             corner.gaussian_mixture = at % 5 < 2;
+            corner.outlier_share = [0.0, 0.05][at % 2];
+            let is_masked = corner.conditioner == Conditioner::Masked;
+            corner.waves = if is_masked { at % 3 } else { 0 };
             corner.energy_dropout = [None, Some(0.0), Some(0.5)][at % 3].filter(|_| dropout > 0.0);
             let local = corner.normalisation == Normalisation::Local;
             let criteria = if local { &CRITERIA[..2] } else { &CRITERIA[..3] };

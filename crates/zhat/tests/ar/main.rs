@@ -7,6 +7,7 @@ mod grid;
 mod kinds;
 mod local;
 mod missing;
+mod ranks;
 mod small_model;
 mod tails;
 mod training;
