@@ -49,8 +49,13 @@ pub fn report(error: &anyhow::Error) -> u8 {
 pub fn usage(usage: &clap::Error) -> u8 {
     match usage.print() {
         Err(source) if !usage.use_stderr() => report(&crate::output::unwritable(source).into()),
-        _ => u8::try_from(usage.exit_code()).unwrap_or(2),
+        _ => code_of(usage),
     }
+}
+
+/// The exit code of what is wrong with the arguments.
+pub fn code_of(usage: &clap::Error) -> u8 {
+    u8::try_from(usage.exit_code()).unwrap_or(2)
 }
 
 /// Whether an error says no more than that the work was told to stop.

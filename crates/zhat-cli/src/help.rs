@@ -45,12 +45,14 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ("zhat fit table.csv --time 10m", "the best that ten minutes give"),
         ("zhat fit table.csv --columns 2-9 --drop-missing", "some of the columns, without rows that have holes"),
         ("zhat fit table.csv --set training.batch-size=64", "one setting changed; `zhat config` lists them all"),
+        ("mpirun -n 4 zhat fit table.csv", "four processes, where zhat was built with the feature mpi"),
         ("zhat fit --resume --out out/mine", "goes on with a run that was stopped, to the same bits"),
     ]),
     ("evaluate", &[
         ("zhat evaluate out/mine", "on the run's own test rows"),
         ("zhat evaluate out/mine new.csv", "on other rows"),
-        ("zhat evaluate out/mine --strict", "exit code 1 where the density is not to be trusted"),
+        ("zhat evaluate out/mine out/other", "which of two runs is ahead on the first one's test rows, with an interval"),
+        ("zhat evaluate out/mine --strict", "exit code 1 where the density is not to be trusted, or does not fit"),
     ]),
     ("score", &[
         ("zhat score out/mine new.csv", "one log-density a line"),
@@ -191,8 +193,9 @@ mod tests {
                 names.try_fold(command(), |above, name| above.find_subcommand(name).cloned());
             assert!(known.is_some(), "{path} is no command");
             for (typed, _) in *examples {
-                // What comes after it is the shell's.
+                // What comes after it is the shell's, and what comes before it is a launcher's.
                 let typed = typed.split(" > ").next().expect("one part");
+                let typed = typed.strip_prefix("mpirun -n 4 ").unwrap_or(typed);
                 command().try_get_matches_from(typed.split(' ')).expect(typed);
             }
         }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use zhat::watch::Watch;
 use zhat_report::export::remove_pending;
 
+use crate::ranks;
+
 static WATCH: OnceLock<Arc<Watch>> = OnceLock::new();
 static HAS_STOPPED: AtomicBool = AtomicBool::new(false);
 static ADVICE: Mutex<String> = Mutex::new(String::new());
@@ -14,6 +16,8 @@ static ADVICE: Mutex<String> = Mutex::new(String::new());
 /// How long work may take to end by itself. Some cannot look at a watch, such as a read from a pipe that nothing comes through,
 /// or a long step; what was on disk before it is still there and whole.
 const GRACE: Duration = Duration::from_millis(1500);
+/// The same where there are several ranks: their launcher ends them a second after it has told them to stop.
+const GRACE_OF_RANKS: Duration = Duration::from_millis(800);
 
 /// The watch of this program; the first call installs the handler. The first signal asks the work to stop, and ends the program
 /// if it does not within a second and a half; a second one ends it at once.
@@ -30,7 +34,7 @@ pub fn watch() -> anyhow::Result<Arc<Watch>> {
         stopped.stop();
         eprintln!("\nstopping; what is done is kept (once more to stop at once)");
         std::thread::spawn(|| {
-            std::thread::sleep(GRACE);
+            std::thread::sleep(if ranks::number() > 1 { GRACE_OF_RANKS } else { GRACE });
             if HAS_STOPPED.load(Ordering::Relaxed) {
                 return;
             }

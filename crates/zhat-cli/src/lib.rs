@@ -22,6 +22,7 @@ mod help;
 mod interrupt;
 mod output;
 mod progress;
+mod ranks;
 
 use std::ffi::OsString;
 
@@ -30,18 +31,30 @@ use clap::{Parser, Subcommand};
 /// Runs the program with these arguments, of which the first is its own name, and gives its exit code: 0 done, 1 failed, 2 bad usage or
 /// input. Ctrl-C and SIGTERM are its own from then on.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments = match help::try_parse(arguments) {
-        Ok(arguments) => arguments,
-        Err(usage) => return exit::usage(&usage),
-    };
-    let done = command(arguments).and_then(|outcome| {
-        output::finish()?;
-        Ok(outcome)
-    });
-    match done {
-        Ok(outcome) => outcome.code(),
-        Err(error) => exit::report(&error),
+    if !ranks::begin() {
+        return 2;
     }
+    let code = match help::try_parse(arguments) {
+        Err(usage) if ranks::is_first() => exit::usage(&usage),
+        Err(usage) => exit::code_of(&usage),
+        Ok(arguments) => {
+            let done = command(arguments).and_then(|outcome| {
+                output::finish()?;
+                Ok(outcome)
+            });
+            match done {
+                Ok(outcome) => outcome.code(),
+                Err(error) => {
+                    ranks::speak_up();
+                    let code = exit::report(&error);
+                    ranks::abort(code);
+                    code
+                }
+            }
+        }
+    };
+    ranks::finish();
+    code
 }
 
 /// Estimates unnormalised probability models (energy-based models).
@@ -87,6 +100,9 @@ enum Command {
 }
 
 fn command(arguments: Arguments) -> anyhow::Result<exit::Outcome> {
+    if !ranks::take_part(&arguments.command) {
+        return Ok(exit::Outcome::Done);
+    }
     match arguments.command {
         Command::Theory(arguments) => commands::theory::run(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),

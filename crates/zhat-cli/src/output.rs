@@ -15,8 +15,11 @@ const NAME: &str = "standard output";
 
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Writes to standard output, unless that has failed before.
+/// Writes to standard output, unless that has failed before. Of several ranks the first alone does.
 pub fn print(text: Arguments) {
+    if !crate::ranks::speaks() {
+        return;
+    }
     let mut failed = FAILED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if failed.is_none() {
         *failed = io::stdout().write_fmt(text).err();
@@ -25,7 +28,9 @@ pub fn print(text: Arguments) {
 
 /// Writes to standard error. Where that fails there is nobody to tell.
 pub fn tell(text: Arguments) {
-    let _ = io::stderr().write_fmt(text);
+    if crate::ranks::speaks() {
+        let _ = io::stderr().write_fmt(text);
+    }
 }
 
 /// Whether everything could be written.

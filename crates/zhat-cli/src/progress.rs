@@ -29,7 +29,7 @@ impl Deref for Bar {
 
 /// A bar that looks like `template`, or nothing at all.
 pub fn bar(quiet: bool, total: u64, template: &str) -> anyhow::Result<Bar> {
-    Ok(match quiet {
+    Ok(match quiet || !crate::ranks::is_first() {
         true => Bar { bar: ProgressBar::hidden(), _lines: None },
         false => {
             let style = ProgressStyle::with_template(template)?;

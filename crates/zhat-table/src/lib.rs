@@ -18,4 +18,4 @@ pub mod report;
 pub mod run;
 
 pub use error::{Result, TableError};
-pub use prepare::{Prepared, prepare, prepare_watched};
+pub use prepare::{Prepared, prepare, prepare_frame, prepare_watched};

@@ -10,7 +10,8 @@ use zhat::watch::Watch;
 
 use crate::data::benchmark::PreparedSet;
 use crate::data::{
-    ColumnKind, Discrete, Marginals, Shape, Source, Standardiser, Table, Warning, fill,
+    ColumnKind, Discrete, Frame, Loaded, Marginals, Shape, Source, Standardiser, Table, Warning,
+    fill,
 };
 use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig};
@@ -112,19 +113,39 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
     if PreparedSet::is_at(Path::new(&data.source)) {
         return prepared_set(data);
     }
-    let streams = Streams::new(config.seed);
     let source = Source::parse(&data.source)?;
     let is_drawn = matches!(source, Source::Builtin(_));
-    let mut rng = streams.stream("data", 0, 0);
-    let mut loaded = source.load_watched(&data.read, &data.asked(), &mut rng, watch)?;
+    let mut rng = Streams::new(config.seed).stream("data", 0, 0);
+    let loaded = source.load_watched(&data.read, &data.asked(), &mut rng, watch)?;
+    prepare_loaded(config, loaded, is_drawn, watch)
+}
+
+/// Prepares a table in memory: the same cells give the same numbers as those of a file. `data.source` is its name.
+pub fn prepare_frame(config: &FitConfig, frame: &Frame<'_>, watch: &Watch) -> Result<Prepared> {
+    let data = &config.data;
+    let mut rng = Streams::new(config.seed).stream("data", 0, 0);
+    let loaded = Loaded::of_frame(frame, &data.read, &data.asked(), &mut rng, watch)?;
+    prepare_loaded(config, loaded, false, watch)
+}
+
+/// Splits and standardises a table.
+fn prepare_loaded(
+    config: &FitConfig,
+    mut loaded: Loaded,
+    is_drawn: bool,
+    watch: &Watch,
+) -> Result<Prepared> {
+    let (data, streams) = (&config.data, Streams::new(config.seed));
     let mut notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     let (hash, columns) = (loaded.hash(), loaded.table.columns().to_vec());
     let rows = data.split.indices(loaded.table.rows(), &mut streams.stream("split", 0, 0))?;
     loaded.settle_levels(&rows.train);
-    let part = |rows: &[usize]| loaded.table.select_rows(rows);
+    let Loaded { table, truth, discrete, before_noise, kinds, .. } = loaded;
+    let part = |rows: &[usize]| table.select_rows(rows);
     let (train, validation, test) = (part(&rows.train), part(&rows.validation), part(&rows.test));
-    let before_noise = loaded
-        .before_noise
+    // All of it is in the parts, and what follows needs room.
+    drop(table);
+    let before_noise = before_noise
         .as_ref()
         .map(|table| [&rows.train, &rows.test].map(|rows| table.select_rows(rows).into_values()));
     let test_rows = if is_drawn { Vec::new() } else { rows.test };
@@ -132,9 +153,9 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
     if shared > 0 && !is_drawn {
         notes.push(Warning::SharedRows { shared, of: test.rows() }.to_string());
     }
-    let truth = loaded.truth.filter(|_| test.rows() > 0);
+    let truth = truth.filter(|_| test.rows() > 0);
     let truth_of_test = truth.map(|truth| mean_log_density(&*truth, test.values(), columns.len()));
-    let modelled = loaded.kinds.iter().filter(|kind| kind.is_modelled());
+    let modelled = kinds.iter().filter(|kind| kind.is_modelled());
     let shapes: Vec<Shape> = modelled.map(|kind| kind.kind.shape()).collect();
     let numbers = numbers([&train, &validation], &shapes, &streams);
     let standardiser = match (data.standardise, data.marginals, &numbers) {
@@ -166,9 +187,9 @@ pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
         test_rows,
         notes,
         standardiser,
-        discrete: loaded.discrete,
+        discrete,
         before_noise,
-        kinds: loaded.kinds,
+        kinds,
     };
     Ok(prepared.with_notes_for(config))
 }

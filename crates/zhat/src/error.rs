@@ -49,6 +49,10 @@ pub enum Error {
     )]
     NotPositiveDefinite { what: &'static str, pivot: usize, value: f64 },
 
+    /// Something went wrong in one of several processes, and so in all of them.
+    #[error("on rank {rank}: {reason}")]
+    OnRank { rank: usize, reason: String, recoverable: bool },
+
     /// Whoever watches the work asked it to stop.
     #[error("stopped before the end")]
     Stopped,
@@ -59,7 +63,10 @@ impl Error {
     pub fn is_recoverable(&self) -> bool {
         matches!(
             self,
-            Error::NotFinite { .. } | Error::GradientNotFinite { .. } | Error::LossExploded { .. }
+            Error::NotFinite { .. }
+                | Error::GradientNotFinite { .. }
+                | Error::LossExploded { .. }
+                | Error::OnRank { recoverable: true, .. }
         )
     }
 

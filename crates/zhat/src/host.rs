@@ -1,5 +1,6 @@
 //! Between tensors on a device and numbers on the host, where weights are normalised and draws are made.
 
+use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{DType, Device, Int, Shape, Tensor, TensorData};
 
 /// Where new tensors go: the device (without autodiff) and the float type of the data.
@@ -35,6 +36,19 @@ impl Place {
         };
         Tensor::from_data(data, (&self.device, self.dtype))
     }
+}
+
+/// The numbers of all parameters of a module, one tensor after the other.
+pub fn parameters<M: Module>(module: &M) -> Vec<f32> {
+    struct Collect(Vec<f32>);
+    impl ModuleVisitor for Collect {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.0.extend(param.val().into_data().iter::<f32>());
+        }
+    }
+    let mut collect = Collect(Vec::new());
+    module.visit(&mut collect);
+    collect.0
 }
 
 /// The numbers of a tensor in row-major order, away from any graph.

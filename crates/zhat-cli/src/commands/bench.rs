@@ -13,6 +13,7 @@ use zhat_report::{Align, Table};
 
 use super::flops::{score_flops, step_flops, step_networks};
 use crate::exit::Outcome;
+use crate::ranks;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -66,6 +67,14 @@ struct Report {
     features: usize,
     batch: usize,
     threads: usize,
+    /// Processes that share a step.
+    ranks: usize,
+    /// Share of the time that the first of them spends in messages, or in waiting for those of the others.
+    communication_share: f64,
+    /// Messages that it sends in a step.
+    messages_per_step: f64,
+    /// And their size.
+    megabytes_per_step: f64,
     loss: f64,
 }
 
@@ -113,7 +122,7 @@ impl Bench {
         let model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
         let x = TensorData::new(self.random_rows(*batch, &streams), [*batch, config.features]);
         let rows: Batch = Tensor::<2>::from_data(x, &Device::flex()).into();
-        let step = ArStep::new(settings, self.threads)?;
+        let step = ArStep::new(settings, ranks::workers(self.threads)?)?;
         let threads = step.num_threads();
         let training = TrainingConfig::new(self.steps as u64 + 2, 5e-4);
         let training = training.with_optimiser(OptimiserConfig::Adam);
@@ -128,7 +137,7 @@ impl Bench {
         let model = self.config.init(&Device::flex(), &mut streams.stream("init", 0, 0))?;
         let rows = self.batch * self.settings.candidates();
         let x = self.random_rows(rows, &streams);
-        let evaluator = Evaluator::new(&model, self.threads)?;
+        let evaluator = Evaluator::new(&model, ranks::workers(self.threads)?)?;
         self.measure(rows, score_flops(&self.config, rows), evaluator.num_threads(), || {
             let scores = evaluator.score(&x);
             Ok(-scores.log_p_tilde.iter().sum::<f64>() / rows as f64)
@@ -150,13 +159,19 @@ impl Bench {
     ) -> anyhow::Result<Report> {
         let peak_before = self.peak_gflops(threads);
         let (mut seconds, mut loss) = (Vec::with_capacity(self.steps), 0.0);
+        let mut before = ranks::spent();
         for index in 0..self.steps + 2 {
+            if index == 2 {
+                before = ranks::spent();
+            }
             let start = Instant::now();
             loss = once()?;
             if index >= 2 {
                 seconds.push(start.elapsed().as_secs_f64());
             }
         }
+        let after = ranks::spent();
+        let (all, steps) = (seconds.iter().sum::<f64>(), self.steps as f64);
         let peak_memory_mb = peak_memory_mb();
         let gemm_peak_gflops = peak_before.max(self.peak_gflops(threads));
         seconds.sort_by(f64::total_cmp);
@@ -164,14 +179,19 @@ impl Bench {
         let gflops = flops / median_seconds / 1e9;
         let features = self.config.features;
         let rows = self.batch * self.settings.candidates() * features;
+        let ranks = ranks::number();
         Ok(Report {
+            ranks,
+            communication_share: (after.0 - before.0) / all,
+            messages_per_step: (after.1 - before.1) as f64 / steps,
+            megabytes_per_step: (after.2 - before.2) as f64 / steps / 1e6,
             median_seconds,
             best_seconds: seconds[0],
             peak_memory_mb,
             rows_per_second: rows as f64 / median_seconds,
             gflops,
             gemm_peak_gflops,
-            gemm_share: gflops / gemm_peak_gflops,
+            gemm_share: gflops / (gemm_peak_gflops * ranks as f64),
             features,
             batch,
             threads,
@@ -265,6 +285,14 @@ fn table(report: &Report) -> Table {
         ("peak memory", memory),
     ] {
         table.row([name.to_owned(), value]);
+    }
+    if report.ranks > 1 {
+        let Report { ranks, communication_share, messages_per_step, megabytes_per_step, .. } =
+            report;
+        table.row(["ranks of as many threads".into(), ranks.to_string()]);
+        table.row(["messages and waiting".into(), format!("{:.1} %", 100.0 * communication_share)]);
+        let sent = format!("{messages_per_step:.0} messages, {megabytes_per_step:.2} MB");
+        table.row(["sent by a rank in a step".into(), sent]);
     }
     table
 }

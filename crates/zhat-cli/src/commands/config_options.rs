@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use zhat::ar::Normalisation;
 use zhat::criterion::Method;
+use zhat::ranks::Workers;
 use zhat_paper::presets::Preset;
 use zhat_table::TableError;
 use zhat_table::data::{Dequantise, Missing, SaidKind, keep};
@@ -90,6 +91,16 @@ impl ConfigOptions {
             let _ = self.kept.set(kept);
         }
         Ok(())
+    }
+
+    /// Tells other ranks where the first has kept the data.
+    pub fn share_data(&self, workers: &Workers) {
+        let kept = self.kept.get().cloned().unwrap_or_default();
+        if let Ok(kept) = String::from_utf8(workers.of_first(kept.into_bytes()))
+            && !kept.is_empty()
+        {
+            let _ = self.kept.set(kept);
+        }
     }
 
     /// The preset, then the file, then single settings, then the options of their own.

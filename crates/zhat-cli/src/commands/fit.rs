@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use zhat::criterion::Method;
+use zhat::ranks::Workers;
 use zhat::train::Answer;
 use zhat::watch::Watch;
 use zhat_report::{Align, Table};
@@ -20,6 +21,7 @@ use super::time_options::{TimeOptions, duration};
 use crate::exit::{Outcome, is_stop, with_flags};
 use crate::interrupt;
 use crate::progress::FitBar;
+use crate::ranks;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -99,16 +101,20 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
         let reason = "time: a run that is resumed has its number of steps; leave it out".into();
         return Err(TableError::Config { reason }.into());
     }
-    let stored = arguments.resume.then(|| FitConfig::read_run(&arguments.out)).transpose()?;
+    let workers = ranks::workers(arguments.threads)?;
     let (out, threads) = (&arguments.out, arguments.threads);
+    let stored = arguments.resume.then(|| of_first(&workers, || FitConfig::read_run(out)));
+    let stored = stored.transpose()?;
     // Said now, and not after the data have been read.
     match arguments.resume {
+        _ if !workers.is_first() => (),
         true => RunLock::check(out)?,
         false => {
             RunDirectory::check_new(out)?;
             arguments.config.keep_data(out)?;
         }
     }
+    arguments.config.share_data(&workers);
     let data = match &stored {
         Some(stored) => prepare_watched(&arguments.config.resumed(stored.clone())?, watch)?,
         // How the data are read does not depend on how many they are.
@@ -127,19 +133,19 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
     };
     let (mut session, notes) = if arguments.resume {
         interrupt::advise(resume_with(arguments));
-        let (session, warnings) = Session::resume(config, data, out, threads, watch)?;
+        let (session, warnings) = Session::resume(config, data, out, workers.clone(), watch)?;
         eprintln!("going on after step {}", session.steps_taken());
         (session, warnings)
     } else {
         let notes = data.notes.clone();
         if let Some(limit) = &planned {
-            limit.schedule(&mut config, &data, threads, watch)?;
+            limit.schedule(&mut config, &data, workers.clone(), watch)?;
             // How many steps there are decides about the model too.
             let model = arguments.for_table(&data, Some(config.training.num_steps))?.model;
             config.model = model;
         }
         interrupt::advise(resume_with(arguments));
-        (Session::start(config, data, out, threads, watch)?, notes)
+        (Session::start(config, data, out, workers.clone(), watch)?, notes)
     };
     if arguments.tensorboard {
         session = session.with_tensorboard()?;
@@ -163,6 +169,9 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
         }
         println!("{}\n", result.verdict);
     })?;
+    if !workers.is_first() {
+        return Ok(Outcome::Done);
+    }
     // After the numbers, which do not depend on it.
     let redraw =
         format!("; the results are there, draw the page with `zhat report {}`", out.display());
@@ -181,6 +190,18 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
         println!("{}", page.display());
     }
     Ok(Outcome::Done)
+}
+
+/// What the first rank has read; where it has failed, it ends the others.
+fn of_first(
+    workers: &Workers,
+    read: impl FnOnce() -> zhat_table::Result<FitConfig>,
+) -> anyhow::Result<FitConfig> {
+    if workers.is_alone() {
+        return Ok(read()?);
+    }
+    let text = if workers.is_first() { serde_json::to_vec(&read()?)? } else { Vec::new() };
+    Ok(serde_json::from_slice(&workers.of_first(text))?)
 }
 
 fn table(result: &FitReport) -> Table {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use zhat::ranks::Workers;
 use zhat::watch::Watch;
 use zhat_table::data::{self, parse_delimiter};
 use zhat_table::data::{Format, Header, Missing, Precision, ReadOptions, TableWriter};
@@ -11,6 +12,7 @@ use zhat_table::run::Integrity;
 
 use crate::interrupt;
 use crate::output::is_stdout;
+use crate::ranks;
 
 /// The run whose model is used.
 #[derive(clap::Args)]
@@ -31,7 +33,13 @@ impl RunOptions {
     /// Opens the model, and gives what it is watched by.
     pub fn open(&self) -> anyhow::Result<(Fitted, Arc<Watch>)> {
         let watch = interrupt::watch()?;
-        Ok((self.modified.open(&self.run, self.threads, &watch)?, watch))
+        let workers = ranks::workers(self.threads)?;
+        Ok((self.modified.open(&self.run, workers, &watch)?, watch))
+    }
+
+    /// Opens another model in the same way.
+    pub fn open_other(&self, run: &Path, watch: &Arc<Watch>) -> anyhow::Result<Fitted> {
+        self.modified.open(run, self.threads, watch)
     }
 }
 
@@ -45,12 +53,17 @@ pub struct ModifiedOptions {
 
 impl ModifiedOptions {
     /// Opens a model.
-    pub fn open(&self, run: &Path, threads: usize, watch: &Arc<Watch>) -> anyhow::Result<Fitted> {
+    pub fn open(
+        &self,
+        run: &Path,
+        workers: impl Into<Workers>,
+        watch: &Arc<Watch>,
+    ) -> anyhow::Result<Fitted> {
         let integrity = match self.allow_modified {
             true => Integrity::AllowModified,
             false => Integrity::Checked,
         };
-        let fitted = Fitted::open_as(run, threads, Arc::clone(watch), integrity)?;
+        let fitted = Fitted::open_as(run, workers, Arc::clone(watch), integrity)?;
         if !fitted.is_whole() {
             eprintln!("warning: the model of {} is not as its fit wrote it", run.display());
         }
@@ -130,6 +143,7 @@ impl OutputOptions {
     /// The same, for what is begun elsewhere.
     pub fn begin(&self, columns: &[String], precision: Precision) -> data::Result<TableWriter> {
         match self.file() {
+            _ if !ranks::is_first() => TableWriter::nowhere(columns),
             Some(path) => TableWriter::create(path, columns, precision),
             None => TableWriter::stdout(columns, precision),
         }

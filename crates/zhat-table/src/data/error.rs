@@ -42,6 +42,9 @@ pub enum Error {
     #[error("{} is not there.{} The built-in sets are written builtin:NAME (zhat data list).", file.display(), did_you_mean(nearest))]
     NotFound { file: PathBuf, nearest: Option<String> },
 
+    #[error("{name} was a table in memory, which is not there any more. Name a file of rows.")]
+    InMemory { name: String },
+
     #[error("{} is a directory, but a table is one file. Name the file in it.", file.display())]
     Directory { file: PathBuf },
 

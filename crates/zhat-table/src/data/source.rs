@@ -15,13 +15,17 @@ use super::dequantise::dequantise;
 use super::discrete::Discrete;
 use super::error::{Error, Result};
 use super::fill::fill;
-use super::kinds::{Code, ColumnKind, Found, SaidKind, find, recode, settle_levels};
+use super::frame::{Frame, FrameReading};
+use super::kinds::{Code, ColumnKind, Form, Found, SaidKind, find, recode, settle_levels};
 use super::options::{Missing, ReadOptions};
 use super::read::{self, Reading, STANDARD_INPUT, read_watched};
 use super::table::Table;
 
 /// Rows that are drawn from a built-in set unless `max_rows` says otherwise.
 pub const BUILTIN_ROWS: usize = 20_000;
+
+/// What the name of a table begins with that was in memory, and cannot be read again.
+pub const IN_MEMORY: &str = "memory:";
 
 /// What the user named as data.
 #[derive(Debug)]
@@ -111,6 +115,7 @@ impl Source {
     pub fn parse(text: &str) -> Result<Self> {
         match text.strip_prefix("builtin:") {
             Some(name) => Ok(Source::Builtin(builtin::find(name)?)),
+            None if text.starts_with(IN_MEMORY) => Err(Error::InMemory { name: text.into() }),
             None => Ok(Source::File(text.into())),
         }
     }
@@ -144,21 +149,7 @@ impl Source {
         let (found, dropped_rows, notes) = match self {
             Source::File(path) => {
                 let options = asked.options(options);
-                let reading = read_watched(&path, &options, watch)?;
-                let Reading { table, dropped_rows, ranges, notes, words } = reading;
-                let found = match &asked.kinds {
-                    None if !options.model_kinds.is_empty() => {
-                        let modelled = options.model_kinds.iter().filter(|kind| kind.is_modelled());
-                        let kinds = modelled.cloned().collect();
-                        Found { table, kinds, words: Vec::new() }
-                    }
-                    None => {
-                        check_collapse(&name, &table, &ranges)?;
-                        Found::plain(table)
-                    }
-                    Some(said) => find(&name, table, words, &asked.said(said))?,
-                };
-                (found, dropped_rows, notes)
+                asked.found(&name, read_watched(&path, &options, watch)?, &[], &options)?
             }
             Source::Builtin(set) => {
                 let table = builtin::draw(&*set, options.max_rows.unwrap_or(BUILTIN_ROWS), rng);
@@ -184,12 +175,39 @@ impl Source {
                 (found, 0, Vec::new())
             }
         };
+        Loaded::new(&name, (found, dropped_rows, notes), truth, asked, rng)
+    }
+}
+
+impl Loaded {
+    /// Reads a table in memory and checks it, unless it is told to stop: as a file of the same cells.
+    pub fn of_frame(
+        frame: &Frame<'_>,
+        options: &ReadOptions,
+        asked: &Asked,
+        rng: &mut impl Rng,
+        watch: &Watch,
+    ) -> Result<Self> {
+        let options = asked.options(options);
+        let FrameReading { reading, forms } = frame.read(&options, watch)?;
+        let found = asked.found(frame.name(), reading, &forms, &options)?;
+        Self::new(frame.name(), found, None, asked, rng)
+    }
+
+    /// Adds noise to discrete columns and checks the table.
+    fn new(
+        name: &str,
+        (found, dropped_rows, notes): (Found, usize, Vec<Warning>),
+        mut truth: Option<Box<dyn Builtin>>,
+        asked: &Asked,
+        rng: &mut impl Rng,
+    ) -> Result<Self> {
         let Found { mut table, kinds, words } = found;
         let before_noise = (!asked.dequantise.is_empty()).then(|| table.clone());
         let discrete = dequantise(&mut table, &asked.dequantise, rng)?;
         truth = truth.filter(|_| discrete.is_empty());
         let mut warnings = notes;
-        warnings.extend(check_kinds(&name, &table, &kinds, dropped_rows)?);
+        warnings.extend(check_kinds(name, &table, &kinds, dropped_rows)?);
         // Nobody is told to do what was done.
         for warning in &mut warnings {
             if let Warning::Discrete { column, .. } | Warning::Spike { column, .. } = warning
@@ -216,6 +234,30 @@ impl Asked {
             }
         }
         options
+    }
+
+    /// What the columns of a reading are.
+    fn found(
+        &self,
+        name: &str,
+        reading: Reading,
+        forms: &[Option<Form>],
+        options: &ReadOptions,
+    ) -> Result<(Found, usize, Vec<Warning>)> {
+        let Reading { table, dropped_rows, ranges, notes, words } = reading;
+        let found = match &self.kinds {
+            None if !options.model_kinds.is_empty() => {
+                let modelled = options.model_kinds.iter().filter(|kind| kind.is_modelled());
+                let kinds = modelled.cloned().collect();
+                Found { table, kinds, words: Vec::new() }
+            }
+            None => {
+                check_collapse(name, &table, &ranges)?;
+                Found::plain(table)
+            }
+            Some(said) => find(name, table, words, forms, &self.said(said))?,
+        };
+        Ok((found, dropped_rows, notes))
     }
 
     /// Columns that noise is added to are numbers with that noise.

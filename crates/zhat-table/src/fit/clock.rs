@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use zhat::ranks::Workers;
 
 /// What seconds are counted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,15 +102,16 @@ impl Clock {
 
     /// Seconds that some work takes: the mean over as many times as fill `least` seconds, after one that does not count.
     ///
-    /// The processor's clock goes by hundredths of a second, too coarse to time one step.
+    /// The processor's clock goes by hundredths of a second, too coarse to time one step. Ranks do the work as often as each other.
     pub(super) fn measure<E>(
         self,
         least: f64,
+        workers: &Workers,
         mut work: impl FnMut() -> Result<(), E>,
     ) -> Result<f64, E> {
         work()?;
         let (watch, mut times) = (self.start(), 0);
-        while times < 3 || watch.seconds() < least {
+        while times < 3 || workers.any(watch.seconds() < least) {
             work()?;
             times += 1;
         }
@@ -167,7 +169,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(2));
             Ok(())
         };
-        let seconds = Clock::Wall.measure(0.02, work).unwrap();
+        let seconds = Clock::Wall.measure(0.02, &1.into(), work).unwrap();
         assert!(seconds >= 0.002 && times >= 4, "{seconds} {times}");
     }
 }

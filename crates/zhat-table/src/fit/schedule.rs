@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use burn::tensor::Device;
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::train::Answer;
 use zhat::watch::Watch;
@@ -51,19 +52,27 @@ impl Limit {
         &self,
         config: &mut FitConfig,
         data: &Prepared,
-        threads: usize,
+        workers: impl Into<Workers>,
         watch: &Watch,
     ) -> Result<()> {
+        let workers = &workers.into();
         let seconds = self.time().seconds;
         if !(seconds.is_finite() && seconds > 0.0) {
             return Err(TableError::setting("time", seconds, "larger than zero"));
         }
-        config.check_memory(data.columns.len(), threads)?;
-        let costs = self.costs(config, data, threads, watch)?;
+        config.check_memory(data.columns.len(), workers.threads())?;
+        let costs = self.costs(config, data, workers, watch)?;
         let folds =
             if config.is_cross_validated(data) { config.validation.folds as f64 } else { 0.0 };
         let share = config.step.warm_up as f64 / config.training.num_steps as f64;
-        let steps = steps(&costs, FORESEEN * self.left(), seconds, folds, share);
+        let mut steps = steps(&costs, FORESEEN * self.left(), seconds, folds, share);
+        // Clocks differ, and plans must not.
+        let plan = [steps.all, steps.validation_every].map(u64::to_le_bytes).concat();
+        let plan = workers.of_first(plan);
+        if let ([all, validation_every], []) = plan.as_chunks::<8>() {
+            steps.all = u64::from_le_bytes(*all);
+            steps.validation_every = u64::from_le_bytes(*validation_every);
+        }
         config.scale_to(steps.all);
         config.training.checkpoint_every = steps.validation_every;
         // More often than that only where it costs next to nothing.
@@ -79,24 +88,24 @@ impl Limit {
         &self,
         config: &FitConfig,
         data: &Prepared,
-        threads: usize,
+        workers: &Workers,
         watch: &Watch,
     ) -> Result<Costs> {
         let (clock, features) = (self.time().clock, data.columns.len());
         // A second each, or less where there is little time.
         let least = (0.01 * self.time().seconds).clamp(0.02, 1.0);
-        let step = StepTimer::new(config, data, threads)?.means(clock, least, watch)?;
+        let step = StepTimer::new(config, data, workers.clone())?.means(clock, least, watch)?;
         let streams = &mut Streams::new(config.seed).stream("init", 0, 0);
         let model = config.shape_of(data).init(&Device::flex(), streams)?;
         let validator = Validator::new(config, data);
         let part = if data.validation.is_empty() { &data.train } else { &data.validation };
         let rows = data.in_units(config.validation.of_rows(part, features));
-        let validation = clock.measure(least, || {
+        let validation = clock.measure(least, workers, || {
             watch.check()?;
-            validator.validate(&model, &rows, threads).map(|_| ())
+            validator.validate(&model, &rows, workers.clone()).map(|_| ())
         })?;
         // What is known of one evaluation goes for the other, by what a watch counts in them.
-        let density = validator.density(&model, Answer::Model, threads, Arc::default())?;
+        let density = validator.density(&model, Answer::Model, 1, Arc::default())?;
         let [of_validation, _] = density.work(&Estimation::new(config.validation.particles, 1));
         let unit = validation / (of_validation as f64 + rows.len() as f64);
         let evaluation = unit

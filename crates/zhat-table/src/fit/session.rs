@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indexmap::IndexMap;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArStep};
 use zhat::gaussian_mixture::Selected;
+use zhat::host::parameters;
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::train::{self, Answer, Difference, Ended, Trainer, TrainerState};
 use zhat::watch::Watch;
@@ -27,17 +30,18 @@ use crate::fitted::assess_by;
 use crate::prepare::Prepared;
 use crate::run::{
     Checkpoints, EventFile, Metrics, ModelCard, RunDirectory, RunLock, read_sealed, save_model,
-    sealed, write_atomically,
+    sealed, sha256, write_atomically,
 };
 
 /// A fit that is under way.
 pub struct Session {
     run: RunDirectory,
-    /// No other process writes there as long as this is held.
-    _lock: RunLock,
+    /// No other process writes there as long as the first rank holds this.
+    _lock: Option<RunLock>,
     config: FitConfig,
     data: Prepared,
-    threads: usize,
+    /// All ranks train, and the first of them writes.
+    workers: Workers,
     /// The mixtures beside the model's head.
     known: Option<Selected>,
     trainer: Trainer<ArEbm, ArStep>,
@@ -69,21 +73,28 @@ struct Log {
 
 impl Session {
     /// Starts a run in a new directory, or in one whose run was killed before its first checkpoint. It may take a while, and can
-    /// be stopped.
+    /// be stopped. Of several ranks, all of which start it with the same data, the first alone touches the directory.
     pub fn start(
         mut config: FitConfig,
         data: Prepared,
         out: &Path,
-        threads: usize,
+        workers: impl Into<Workers>,
         watch: &Watch,
     ) -> Result<Self> {
+        let workers = workers.into();
         config.validate()?;
         // Before there is a directory.
-        config.check_memory(data.columns.len(), threads)?;
+        config.check_memory(data.columns.len(), workers.threads())?;
         config.clear_of(&data);
-        let (run, lock) = RunDirectory::create(out)?;
-        config.write(&run)?;
-        Self::new(run, lock, config, data, threads, watch)?.begun()
+        let (run, lock) = match workers.is_first() {
+            true => {
+                let (run, lock) = RunDirectory::create(out)?;
+                config.write(&run)?;
+                (run, Some(lock))
+            }
+            false => (RunDirectory::elsewhere(out), None),
+        };
+        Self::new(run, lock, config, data, workers, watch)?.begun()
     }
 
     /// Goes on with a run, as it was or with settings that make it no other run; the data must be the same. A run without a
@@ -92,22 +103,40 @@ impl Session {
         config: FitConfig,
         data: Prepared,
         out: &Path,
-        threads: usize,
+        workers: impl Into<Workers>,
         watch: &Watch,
     ) -> Result<(Self, Vec<String>)> {
+        let workers = workers.into();
         config.validate()?;
-        let run = RunDirectory::open(out)?;
-        let lock = run.lock()?;
-        run.check_writable()?;
-        config.check_resumed(&FitConfig::read(&run.config())?)?;
-        let mut session = Self::new(run, lock, config, data, threads, watch)?;
-        if !session.run.is_begun() {
-            session.config.write(&session.run)?;
+        let (run, lock) = match workers.is_first() {
+            true => {
+                let run = RunDirectory::open(out)?;
+                let lock = run.lock()?;
+                run.check_writable()?;
+                config.check_resumed(&FitConfig::read(&run.config())?)?;
+                (run, Some(lock))
+            }
+            false => (RunDirectory::elsewhere(out), None),
+        };
+        let mut session = Self::new(run, lock, config, data, workers, watch)?;
+        let is_begun = session.workers.of_first(vec![u8::from(session.run.is_begun())]);
+        if is_begun == [0] {
+            session.write_config()?;
             return Ok((session.begun()?, Vec::new()));
         }
-        let (state, warnings) = session.checkpoints.load()?;
         let broken = |reason: &str| TableError::model(&session.run.checkpoints(), reason.into());
-        let state = state.ok_or_else(|| broken("there is no whole checkpoint to go on from"))?;
+        let (state, warnings) = match session.workers.is_first() {
+            true => session.checkpoints.load()?,
+            false => (None, Vec::new()),
+        };
+        let state = match (state, session.workers.is_first()) {
+            (None, true) => return Err(broken("there is no whole checkpoint to go on from")),
+            (Some(state), _) if session.workers.is_alone() => state,
+            (state, _) => {
+                let bytes = state.map_or_else(Vec::new, |state| state.to_bytes());
+                TrainerState::from_bytes(&session.workers.of_first(bytes))?
+            }
+        };
         let note: Note =
             serde_json::from_str(&state.note).map_err(|_| broken("a checkpoint has no note"))?;
         if note.data_hash != session.data.hash {
@@ -121,9 +150,11 @@ impl Session {
                 state.progress.step
             )));
         }
-        session.config.write(&session.run)?;
-        session.checkpoints.forget_after(state.progress.step)?;
-        session.log.metrics = Metrics::open(&session.run.metrics(), note.metrics_bytes)?;
+        session.write_config()?;
+        if session.workers.is_first() {
+            session.checkpoints.forget_after(state.progress.step)?;
+        }
+        session.log.metrics = session.metrics(note.metrics_bytes)?;
         session.seconds = note.seconds;
         session.drawn = note.missing;
         session.trainer.restore(state)?;
@@ -132,32 +163,55 @@ impl Session {
 
     /// The same with its first checkpoint on disk.
     fn begun(mut self) -> Result<Self> {
-        self.log.metrics = Metrics::open(&self.run.metrics(), 0)?;
-        let Self { checkpoints, trainer, data, .. } = &self;
+        self.log.metrics = self.metrics(0)?;
         let note = Note {
             metrics_bytes: 0,
             seconds: 0.0,
-            data_hash: data.hash.clone(),
+            data_hash: self.data.hash.clone(),
             missing: Vec::new(),
         };
-        save(checkpoints, &mut trainer.state()?, &note)?;
+        let mut state = self.trainer.state()?;
+        check_alike(&self.workers, self.trainer.model(), 0)?;
+        if self.workers.is_first() {
+            save(&self.checkpoints, &mut state, &note)?;
+        }
         Ok(self)
+    }
+
+    fn write_config(&self) -> Result<()> {
+        match self.workers.is_first() {
+            true => self.config.write(&self.run),
+            false => Ok(()),
+        }
+    }
+
+    /// The metrics of the run, cut off after so many bytes.
+    fn metrics(&self, bytes: u64) -> Result<Metrics> {
+        match self.workers.is_first() {
+            true => Metrics::open(&self.run.metrics(), bytes),
+            false => Ok(Metrics::default()),
+        }
     }
 
     fn new(
         run: RunDirectory,
-        lock: RunLock,
+        lock: Option<RunLock>,
         config: FitConfig,
         mut data: Prepared,
-        threads: usize,
+        workers: Workers,
         watch: &Watch,
     ) -> Result<Self> {
+        let threads = workers.threads();
         config.check_memory(data.columns.len(), threads)?;
+        if !workers.is_alone() && !workers.agree(data.hash.as_bytes()) {
+            let reason = "the ranks have not read the same data: give all of them the same file";
+            return Err(TableError::config(reason.into()));
+        }
         let streams = Streams::new(config.seed);
         let known = stack(&config, &data, threads, watch)?;
         let mixture = known.as_ref().map(|known| known.mixture.clone());
         let model = initial_model(&config, &data, mixture, &streams)?;
-        let step = ArStep::new(&config.step, threads)?;
+        let step = ArStep::new(&config.step, workers.clone())?;
         let trainer = Trainer::new(model, step, config.training.clone(), streams)?;
         let validation = std::mem::take(&mut data.validation);
         let trainer = if config.is_cross_validated(&data) {
@@ -167,12 +221,15 @@ impl Session {
             trainer
         } else {
             let rows = data.in_units(config.validation.of_rows(&validation, data.columns.len()));
-            let validation = Validator::new(&config, &data).into_validation(rows, threads);
+            let validation = Validator::new(&config, &data).into_validation(rows, workers.clone());
             trainer.with_validation(validation)
         };
         let log = Log {
             // As it is: only a checkpoint says how much of it counts.
-            metrics: Metrics::open(&run.metrics(), u64::MAX)?,
+            metrics: match workers.is_first() {
+                true => Metrics::open(&run.metrics(), u64::MAX)?,
+                false => Metrics::default(),
+            },
             events: None,
             every: config.log_every,
         };
@@ -182,7 +239,7 @@ impl Session {
             _lock: lock,
             config,
             data,
-            threads,
+            workers,
             known,
             trainer,
             log,
@@ -194,7 +251,9 @@ impl Session {
 
     /// Writes TensorBoard event files too, into `tensorboard/` of the run.
     pub fn with_tensorboard(mut self) -> Result<Self> {
-        self.log.events = Some(EventFile::create(&self.run.root().join("tensorboard"))?);
+        if self.workers.is_first() {
+            self.log.events = Some(EventFile::create(&self.run.root().join("tensorboard"))?);
+        }
         Ok(self)
     }
 
@@ -223,7 +282,7 @@ impl Session {
             return Ok(None);
         }
         let ended = match self.train(limit, started, watch, observer)? {
-            _ if watch.is_stopped() => return Ok(None),
+            _ if self.workers.is_stopped(watch) => return Ok(None),
             Ended::Done => "done",
             Ended::Patience => "patience",
             Ended::Stopped => limit.map_or("stopped", Limit::name),
@@ -251,17 +310,24 @@ impl Session {
         let mut tell = |Round { step, log_likelihood }| {
             observer(&Event::CrossValidation { step, steps, log_likelihood });
         };
-        let Self { data, threads, known, .. } = self;
-        let known = known.as_ref();
-        let Some(found) =
-            cross_validate(config, data, known, *threads, watch, &is_over, &mut tell)?
-        else {
+        let Self { data, workers, known, .. } = self;
+        let (known, threads) = (known.as_ref(), workers.threads());
+        // Few rows are few for one rank too.
+        let found = match workers.is_first() {
+            true => cross_validate(config, data, known, threads, watch, &is_over, &mut tell)?,
+            false => None,
+        };
+        if let Some(found) = &found {
+            write_atomically(&self.run.cross_validation(), &sealed(found, &[]))?;
+        }
+        let chosen = found.map(|found| found.chosen_step.to_le_bytes().to_vec());
+        let chosen = workers.of_first(chosen.unwrap_or_default());
+        let Ok(chosen) = <[u8; 8]>::try_from(chosen).map(u64::from_le_bytes) else {
             return Ok(false);
         };
-        write_atomically(&self.run.cross_validation(), &sealed(&found, &[]))?;
-        self.config.training.stop_after = Some(found.chosen_step);
-        self.config.write(&self.run)?;
-        self.trainer.stop_after(found.chosen_step);
+        self.config.training.stop_after = Some(chosen);
+        self.write_config()?;
+        self.trainer.stop_after(chosen);
         Ok(true)
     }
 
@@ -280,7 +346,8 @@ impl Session {
         rows.restore(&self.drawn);
         let mut drawn = rows.drawn();
         let redraw_every = TrainingRows::redraw_every(config.training.num_steps);
-        let threads = self.threads;
+        let workers = &self.workers;
+        let is_first = workers.is_first();
         // Training ends by the watch or by the clock, and what comes after it by the watch alone.
         let until = Watch::default();
         let mut kept = log.metrics.bytes();
@@ -295,10 +362,14 @@ impl Session {
                 train::Event::Step { step, model, report, learning_rate, .. } => {
                     log.step(step, report, learning_rate)?;
                     if step.is_multiple_of(redraw_every) {
-                        rows.redraw(model, step, threads)?;
+                        rows.redraw(model, step, workers.threads())?;
                     }
                     observer(&Event::Step { step, steps: last, report });
-                    if watch.is_stopped() || is_over(step) {
+                    if step.is_multiple_of(config.training.checkpoint_every) {
+                        check_alike(workers, model, step)?;
+                    }
+                    // Whoever stops, stops with all others after the same step.
+                    if workers.any(watch.is_stopped() || is_over(step)) {
                         until.stop();
                     }
                 }
@@ -326,10 +397,14 @@ impl Session {
                         data_hash: data.hash.clone(),
                         missing: drawn.clone(),
                     };
-                    save(checkpoints, state, &note)?;
+                    if is_first {
+                        save(checkpoints, state, &note)?;
+                    }
                 }
                 train::Event::RolledBack { from, to, reason, rate_factor } => {
-                    log.metrics = Metrics::open(&run.metrics(), kept)?;
+                    if is_first {
+                        log.metrics = Metrics::open(&run.metrics(), kept)?;
+                    }
                     rows.restore(&drawn);
                     observer(&Event::Warning(&format!(
                         "step {from}: {reason} Back to step {to} with the learning rate times {rate_factor}."
@@ -338,13 +413,13 @@ impl Session {
             }
             Ok(())
         };
-        if watch.is_stopped() {
+        if workers.is_stopped(watch) {
             until.stop();
         }
         let ended = trainer.fit_watched(&rows, &until, &mut handle)?;
         // The model that the time leaves behind may be the best.
         let is_validated = trainer.progress().step.is_multiple_of(validation_every);
-        if ended == Ended::Stopped && !watch.is_stopped() && !is_validated {
+        if ended == Ended::Stopped && !workers.is_stopped(watch) && !is_validated {
             trainer.validate(&mut handle)?;
         }
         Ok(ended)
@@ -354,9 +429,10 @@ impl Session {
     fn finish(&mut self, ended: &str, started: Instant, watch: &Arc<Watch>) -> Result<FitReport> {
         let (model, progress) = (self.trainer.best_model(), self.trainer.progress());
         // Steps may have been chosen by hand.
-        let chosen = self.run.cross_validation().is_file();
+        let chosen = self.workers.is_first() && self.run.cross_validation().is_file();
         let cross_validation: Option<CrossValidation> =
             chosen.then(|| read_sealed(&self.run.cross_validation())).transpose()?;
+        let cross_validation = self.of_first(cross_validation)?;
         let answer = match (&progress.best, &cross_validation) {
             (Some(best), _) => best.answer,
             (None, Some(found)) => found.answer,
@@ -382,10 +458,13 @@ impl Session {
             kinds: self.data.kinds.clone(),
             step: best_step,
         };
-        let digest = save_model(&self.run, model, &card)?;
+        let digest = match self.workers.is_first() {
+            true => save_model(&self.run, model, &card)?,
+            false => String::new(),
+        };
         let settings = &self.config.evaluation;
         let validator = Validator::new(&self.config, &self.data);
-        let density = validator.density(model, answer, self.threads, Arc::clone(watch))?;
+        let density = validator.density(model, answer, self.workers.clone(), Arc::clone(watch))?;
         let density = &*with_cells(Box::new(density), &card.discrete);
         let cross_check = cross_check(settings);
         watch.begin(work_of_evaluation(density, settings) + self.data.test.len() as u64);
@@ -413,18 +492,46 @@ impl Session {
             ended: ended.into(),
             notes,
             test: assessment.likelihood,
+            goodness: assessment.goodness,
             verdict: assessment.verdict,
             truth: self.data.truth_of_test,
             seconds: started.elapsed().as_secs_f64(),
         };
-        write_atomically(&self.run.results(), &sealed(&report, &[("model_sha256", &digest)]))?;
+        if self.workers.is_first() {
+            write_atomically(&self.run.results(), &sealed(&report, &[("model_sha256", &digest)]))?;
+        }
         Ok(report)
+    }
+
+    /// What the first rank has read.
+    fn of_first<T: Serialize + DeserializeOwned>(&self, own: T) -> Result<T> {
+        if self.workers.is_alone() {
+            return Ok(own);
+        }
+        let bytes = serde_json::to_vec(&own).expect("plain data");
+        serde_json::from_slice(&self.workers.of_first(bytes))
+            .map_err(|error| TableError::config(format!("the first rank sent no JSON: {error}")))
     }
 }
 
 fn save(checkpoints: &Checkpoints, state: &mut TrainerState, note: &Note) -> Result<()> {
     state.note = serde_json::to_string(note).expect("a note is plain data");
     checkpoints.save(state)
+}
+
+/// An error unless all ranks have the same model, bit by bit: only then do they go on as one.
+fn check_alike(workers: &Workers, model: &ArEbm, step: u64) -> Result<()> {
+    if workers.is_alone() {
+        return Ok(());
+    }
+    let bytes: Vec<u8> = parameters(model).iter().flat_map(|x| x.to_le_bytes()).collect();
+    if workers.agree(sha256(&bytes).as_bytes()) {
+        return Ok(());
+    }
+    Err(TableError::config(format!(
+        "the ranks have come to different models by step {step}. All machines must have the same program, and processors with the \
+         same instructions; resume the run from its last checkpoint on machines that are alike"
+    )))
 }
 
 const PROPOSAL_ANSWERS: &str = "On rows that were kept back the model was not ahead of its own proposal by more than one \

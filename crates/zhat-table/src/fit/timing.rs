@@ -6,6 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, ArStep, ArStepConfig};
 use zhat::criterion::Method;
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::train::{Batch, Trainer};
 use zhat::watch::Watch;
@@ -37,6 +38,7 @@ impl StepSeconds {
 pub struct StepTimer {
     /// One in the warm-up, and one after it.
     trainers: [Trainer<ArEbm, ArStep>; 2],
+    workers: Workers,
     batch: Batch,
     rounds: u64,
     /// Seconds of the steps of each.
@@ -50,19 +52,21 @@ impl StepTimer {
     pub const ROUNDS: u64 = Self::UNTIMED + 9;
 
     /// Nothing is timed yet.
-    pub fn new(config: &FitConfig, data: &Prepared, threads: usize) -> Result<Self> {
+    pub fn new(config: &FitConfig, data: &Prepared, workers: impl Into<Workers>) -> Result<Self> {
+        let workers = workers.into();
         let (streams, features) = (Streams::new(config.seed), data.columns.len());
         let trainer = |criterion| {
             let device = Device::flex().autodiff();
             let model = config.shape_of(data).init(&device, &mut streams.stream("init", 0, 0))?;
             let settings = ArStepConfig { criterion, warm_up: 0, ..config.step.clone() };
-            let step = ArStep::new(&settings, threads)?;
+            let step = ArStep::new(&settings, workers.clone())?;
             Trainer::new(model, step, config.training.clone(), streams)
         };
         let rows = config.training.batch_size.min(data.train.len() / features);
         let some = filled(data, data.train[..rows * features].to_vec(), &streams);
         let x = TensorData::new(some, [rows, features]);
         Ok(Self {
+            workers: workers.clone(),
             trainers: [trainer(Method::QOnly)?, trainer(config.step.criterion)?],
             batch: Tensor::from_data(x, &Device::flex()).into(),
             rounds: 0,
@@ -86,9 +90,9 @@ impl StepTimer {
 
     /// The means by any clock, over at least so many seconds each.
     pub(super) fn means(&mut self, clock: Clock, least: f64, watch: &Watch) -> Result<StepSeconds> {
-        let batch = &self.batch;
+        let (batch, workers) = (&self.batch, &self.workers);
         let [warm_up, full] = self.trainers.each_mut().map(|trainer| {
-            clock.measure(least, || {
+            clock.measure(least, workers, || {
                 watch.check()?;
                 trainer.train_step(batch).map(|_| ())
             })

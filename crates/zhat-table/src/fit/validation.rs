@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use zhat::ar::ArEbm;
 use zhat::criterion::Method;
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::train::{Answer, Validated};
 use zhat::watch::Watch;
@@ -60,7 +61,7 @@ impl Validator {
         &self,
         model: &ArEbm,
         answer: Answer,
-        threads: usize,
+        workers: impl Into<Workers>,
         watch: Arc<Watch>,
     ) -> Result<ArDensity> {
         let criterion = match answer {
@@ -68,16 +69,21 @@ impl Validator {
             Answer::Proposal => Method::QOnly,
         };
         let (columns, standardiser) = (&self.columns, &self.standardiser);
-        let density = ArDensity::new(model, criterion, columns, standardiser, threads, watch)?;
+        let density = ArDensity::new(model, criterion, columns, standardiser, workers, watch)?;
         match self.has_holes {
-            true => density.with_holes(model, PARTICLES_FOR_HOLES, threads),
+            true => density.with_holes(model, PARTICLES_FOR_HOLES),
             false => Ok(density),
         }
     }
 
     /// The model on rows in the units of the data.
-    pub fn validate(&self, model: &ArEbm, rows: &[f32], threads: usize) -> Result<Validated> {
-        let density = self.density(model, Answer::Model, threads, Arc::default())?;
+    pub fn validate(
+        &self,
+        model: &ArEbm,
+        rows: &[f32],
+        workers: impl Into<Workers>,
+    ) -> Result<Validated> {
+        let density = self.density(model, Answer::Model, workers, Arc::default())?;
         let log_z = log_z_of(&density.estimates(&self.settings, &self.streams)?);
         let scores = density.score(rows)?;
         let log_likelihoods = scores.log_p_tilde.iter().map(|log_p| log_p - log_z.log_z).collect();
@@ -92,10 +98,10 @@ impl Validator {
     pub fn into_validation(
         self,
         rows: Vec<f32>,
-        threads: usize,
+        workers: Workers,
     ) -> impl FnMut(&ArEbm, u64) -> zhat::Result<Validated> + 'static {
         move |model, _| {
-            self.validate(model, &rows, threads).map_err(|error| match error {
+            self.validate(model, &rows, workers.clone()).map_err(|error| match error {
                 TableError::Zhat(error) => error,
                 other => zhat::Error::BrokenState { reason: other.to_string() },
             })

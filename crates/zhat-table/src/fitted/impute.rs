@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use zhat::named;
 use zhat::rng::{Stream, Streams};
 
-use super::Fitted;
+use super::{BATCH, Fitted};
 use crate::data::{Form, ReadOptions, TableWriter};
 use crate::density::{Cloud, Density};
 use crate::error::{Result, TableError};
@@ -60,6 +60,16 @@ pub struct Imputed {
     pub doubtful: usize,
 }
 
+impl Imputed {
+    fn add(&mut self, row: &[f32], filled: &Filled) {
+        let missing = row.iter().filter(|value| value.is_nan()).count();
+        self.rows += 1;
+        self.cells += missing;
+        self.incomplete += usize::from(missing > 0);
+        self.doubtful += usize::from(!filled.is_trusted());
+    }
+}
+
 impl ImputeOptions {
     /// Checks the ranges of the settings.
     pub fn validate(&self) -> Result<()> {
@@ -89,6 +99,35 @@ impl ImputeOptions {
         columns.extend(["effective_sample_size".into(), "trusted".into()]);
         columns
     }
+}
+
+/// Fills the missing cells of rows in memory, in the units of the data; words are codes. Gives the columns that
+/// [`ImputeOptions::columns`] names, for every row as often as there are copies: the same as for the rows of a file.
+///
+/// # Shapes
+/// - `rows`: `[n, columns]`
+pub fn impute_rows(
+    fitted: &Fitted,
+    rows: &[f32],
+    options: &ImputeOptions,
+) -> Result<(Vec<f64>, Imputed)> {
+    options.validate()?;
+    let streams = Streams::new(options.seed).derive("impute", 0);
+    let (density, features) = (fitted.density(), fitted.density().columns().len());
+    let mut total = Imputed { rows: 0, incomplete: 0, cells: 0, doubtful: 0 };
+    let width = options.columns(density.columns()).len() * options.copies;
+    memory::check("copies", options.copies, 8.0 * (rows.len() / features * width) as f64)?;
+    let mut lines = Vec::with_capacity(rows.len() / features * width);
+    for batch in rows.chunks(BATCH * features) {
+        density.watch().check()?;
+        let streams = streams.derive("batch", total.rows as u64);
+        let batch: Vec<&[f32]> = batch.chunks_exact(features).collect();
+        for (row, filled) in batch.iter().zip(fill_batch(density, &batch, options, &streams)?) {
+            total.add(row, &filled);
+            lines.extend(filled.lines);
+        }
+    }
+    Ok((lines, total))
 }
 
 /// Fills the missing cells of a file row by row, in the order of the file and in the units of its data. As text, every column of a file of
@@ -127,11 +166,7 @@ pub fn impute(
         let Some(out) = &mut out else { return Ok(()) };
         let filled = fill_batch(density, &rows, options, &streams)?;
         for (at, (row, filled)) in rows.iter().zip(filled).enumerate() {
-            let missing = row.iter().filter(|value| value.is_nan()).count();
-            total.rows += 1;
-            total.cells += missing;
-            total.incomplete += usize::from(missing > 0);
-            total.doubtful += usize::from(!filled.is_trusted());
+            total.add(row, &filled);
             if !options.text || carried.columns.is_empty() && kinds.is_none() {
                 out.rows(&filled.lines)?;
                 continue;

@@ -2,13 +2,18 @@
 
 mod assess;
 mod calibration;
+mod check;
 mod correlation;
+mod discriminant;
 mod distance;
+mod goodness;
 mod impute;
+mod paired;
 mod rows;
 mod sample;
 mod score;
 mod strangest;
+mod two_sample;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -18,28 +23,37 @@ use std::sync::{Arc, Mutex};
 
 use burn::tensor::Device;
 use serde::Deserialize;
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::watch::Watch;
 
 pub(crate) use assess::assess_by;
 pub use assess::{Assessment, assess};
+pub(crate) use calibration::holm;
 pub use calibration::{Calibration, Uniformity};
+pub use check::{About, Check, checks_table};
 pub use correlation::{PairDifference, errors_by_chance, pair_differences, rank_correlations};
 pub use distance::{DistanceKind, Distances, MOST_FOR_EXACT, distances};
-pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute};
+pub use goodness::{ColumnFit, Goodness, goodness};
+pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute, impute_rows};
+pub use paired::{Paired, paired};
 pub use rows::TestRows;
 pub(crate) use rows::mean_log_density;
 pub(crate) use sample::worth_fewer;
 pub use sample::{Sample, SampleOptions, sample};
-pub use score::{ScoreOptions, Scored, score};
+pub use score::{ScoreOptions, Scored, Scores, score, score_rows};
 pub use strangest::{StrangeRow, Strangest, strangest};
+pub use two_sample::{TwoSample, two_sample};
 pub use verdict::Verdict;
 
 use crate::data::kinds::{Code, Kind};
-use crate::data::{ColumnKind, Discrete, Flow, Missing, ReadOptions, Source, Table, read_batches};
+use crate::data::{
+    ColumnKind, Discrete, Flow, Frame, Missing, ReadOptions, Source, Table, read_batches,
+};
 use crate::density::{ArDensity, Density, Tail, with_cells};
 use crate::error::{Result, TableError};
 use crate::fit::{FitConfig, FitReport, log_z_of};
+use crate::prepare::{Prepared, prepare_watched};
 use crate::run::{
     Integrity, ModelCard, RunDirectory, Seal, WITH_DIGESTS, check_seal, load_model, sha256,
 };
@@ -68,20 +82,22 @@ pub struct Fitted {
     integrity: Integrity,
     /// Whether model and card are as the fit wrote them.
     is_whole: bool,
+    /// The data of its run, where they cannot be read again.
+    data: Option<Prepared>,
     /// Words of the data that the model does not know: by column, the first of them, and in how many cells one was.
     unknown: Mutex<BTreeMap<String, (String, usize)>>,
 }
 
 impl Fitted {
     /// Opens the model of a run, which must be as its fit wrote it; 0 threads means as many as there are cores.
-    pub fn open(run: &Path, threads: usize, watch: Arc<Watch>) -> Result<Self> {
-        Self::open_as(run, threads, watch, Integrity::Checked)
+    pub fn open(run: &Path, workers: impl Into<Workers>, watch: Arc<Watch>) -> Result<Self> {
+        Self::open_as(run, workers, watch, Integrity::Checked)
     }
 
     /// The same, also for a model that was changed on purpose.
     pub fn open_as(
         run: &Path,
-        threads: usize,
+        workers: impl Into<Workers>,
         watch: Arc<Watch>,
         integrity: Integrity,
     ) -> Result<Self> {
@@ -91,16 +107,50 @@ impl Fitted {
         }
         let (model, card, is_whole) = load_model(&run, &Device::flex(), integrity)?;
         let (by, columns, standardiser) = (card.density_by()?, &card.columns, &card.standardiser);
-        let mut density = ArDensity::new(&model, by, columns, standardiser, threads, watch)?;
+        let mut density = ArDensity::new(&model, by, columns, standardiser, workers, watch)?;
         if !card.kinds.is_empty() {
-            density = density.with_holes(&model, PARTICLES_FOR_HOLES, threads)?;
+            density = density.with_holes(&model, PARTICLES_FOR_HOLES)?;
         }
         let discrete = match card.format {
             ..5 if card.discrete.is_empty() => discrete_before_5(&FitConfig::read(&run.config())?),
             _ => card.discrete.clone(),
         };
         let density = with_cells(Box::new(density), &discrete);
-        Ok(Self { run, card, density, integrity, is_whole, unknown: Mutex::default() })
+        let unknown = Mutex::default();
+        Ok(Self { run, card, density, integrity, is_whole, data: None, unknown })
+    }
+
+    /// The same with the data of its run, which were in memory and cannot be read again.
+    pub fn with_data(self, data: Prepared) -> Result<Self> {
+        self.check_data(&data)?;
+        Ok(Self { data: Some(data), ..self })
+    }
+
+    /// The data of its run, read again where they are a file.
+    pub(crate) fn own_data(&self, config: &FitConfig) -> Result<Prepared> {
+        match &self.data {
+            Some(data) => Ok(data.clone()),
+            None => prepare_watched(config, self.density.watch()),
+        }
+    }
+
+    /// An error for other data than those of its run.
+    fn check_data(&self, data: &Prepared) -> Result<()> {
+        if data.hash == self.card.data_hash {
+            return Ok(());
+        }
+        let (expected, found) = (self.card.data_hash.clone(), data.hash.clone());
+        Err(TableError::OtherData { expected, found })
+    }
+
+    /// Rows in memory as the model reads them: its columns, found by name or, where there are none, by position, in its units, with words
+    /// as codes and NaN for what is missing.
+    pub fn rows_in(&self, frame: &Frame<'_>) -> Result<Table> {
+        let options = self.read_options(&ReadOptions::default());
+        let options = ReadOptions { missing: Missing::Keep, ..options };
+        let table = frame.read(&options, self.density.watch())?.reading.table;
+        self.note_unknown(&table.carried().unknown);
+        Ok(table)
     }
 
     /// Whether the model is as its fit wrote it.

@@ -5,7 +5,6 @@ use zhat::rng::Streams;
 use super::Fitted;
 use crate::data::{Asked, Builtin, Loaded, ReadOptions, Source};
 use crate::error::{Result, TableError};
-use crate::prepare::prepare_watched;
 
 /// Rows for an assessment, in the units of the data.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,11 +21,8 @@ impl Fitted {
     /// The test part of the run's own data, read again; the training part goes with it.
     pub fn own_rows(&self) -> Result<TestRows> {
         let config = self.config()?;
-        let data = prepare_watched(&config, self.density.watch())?;
-        if data.hash != self.card.data_hash {
-            let expected = self.card.data_hash.clone();
-            return Err(TableError::OtherData { expected, found: data.hash });
-        }
+        let data = self.own_data(&config)?;
+        self.check_data(&data)?;
         if data.test.is_empty() {
             let reason =
                 "the run has kept no rows for the test (data.split.test is 0); name a file of rows";

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Fitted;
+use super::{BATCH, Fitted};
 use crate::data::{ReadOptions, TableWriter};
 use crate::error::{Result, TableError};
 
@@ -56,6 +56,45 @@ impl ScoreOptions {
     }
 }
 
+/// Log-densities of some rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scores {
+    /// Of every row; NaN where all of it is missing.
+    pub log_density: Vec<f64>,
+    /// Their standard errors: those of the particles which stand for missing cells.
+    pub standard_error: Vec<f64>,
+    /// The log-density of each column given those before it, row after row; empty where it was not asked.
+    pub of_columns: Vec<f64>,
+}
+
+/// The log-density of every row in memory, in the units of the data: the same as that of a row of a file.
+///
+/// # Shapes
+/// - `rows`: `[n, columns]`
+pub fn score_rows(fitted: &Fitted, rows: &[f32], explain: bool) -> Result<Scores> {
+    let (log_z, _) = fitted.log_z()?;
+    let columns = fitted.card().columns.len();
+    let mut all = Scores::default();
+    for batch in rows.chunks(BATCH * columns) {
+        fitted.density().watch().check()?;
+        let (scores, errors) = fitted.density().score_with_errors(batch)?;
+        let rows = scores.log_p_tilde.iter().zip(batch.chunks_exact(columns));
+        all.log_density
+            .extend(rows.map(|(log_p_tilde, row)| log_density(*log_p_tilde, log_z, row)));
+        all.standard_error.extend(errors);
+        if explain {
+            let cells = fitted.density().cells(batch)?.ok_or_else(no_parts)?;
+            all.of_columns.extend(cells.log_p);
+        }
+    }
+    Ok(all)
+}
+
+/// The density of nothing is one, and says nothing.
+fn log_density(log_p_tilde: f64, log_z: f64, row: &[f32]) -> f64 {
+    if row.iter().all(|cell| cell.is_nan()) { f64::NAN } else { log_p_tilde - log_z }
+}
+
 /// Writes the log-density of every row, in the order of the file and in the units of its data, after the columns that are carried
 /// along (`carry` of the options of reading). `create` is given the names of all columns, when there is a row.
 pub fn score(
@@ -82,9 +121,7 @@ pub fn score(
         let mut lines = Vec::with_capacity(width * scores.log_q.len());
         let rows = scores.log_p_tilde.iter().zip(&scores.log_q).zip(&errors).enumerate();
         for (row, ((log_p_tilde, log_q), error)) in rows {
-            // The density of nothing is one, and says nothing.
-            let is_empty = table.row(row).iter().all(|cell| cell.is_nan());
-            let log_density = if is_empty { f64::NAN } else { log_p_tilde - log_z };
+            let log_density = log_density(*log_p_tilde, log_z, table.row(row));
             match log_density.is_nan() {
                 true => missing += 1,
                 false => {

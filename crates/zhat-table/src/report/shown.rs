@@ -7,7 +7,7 @@ use super::Finished;
 use crate::data::{ColumnKind, Kind};
 use crate::density::Draws;
 use crate::error::Result;
-use crate::prepare::{Prepared, prepare_watched};
+use crate::prepare::Prepared;
 
 /// Draws of the model.
 pub(super) const DRAWS: usize = 20_000;
@@ -29,7 +29,7 @@ impl<'a> Shown<'a> {
     /// Reads the data again and draws from the model; in words why the data cannot be read, if so.
     pub fn new(run: &'a Finished) -> Result<std::result::Result<Self, String>> {
         let density = run.fitted.density();
-        let data = match prepare_watched(&run.config, density.watch()) {
+        let data = match run.fitted.own_data(&run.config) {
             Ok(data) => data,
             Err(error) if error.is_stop() => return Err(error),
             Err(error) => return Ok(Err(format!("The data could not be read again: {error}"))),

@@ -81,6 +81,11 @@ impl RunDirectory {
         }
     }
 
+    /// A directory that another rank of the same run reads and writes.
+    pub(crate) fn elsewhere(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
     /// A megabyte can be written and read back: a full disk is found out now, not after hours.
     pub fn check_writable(&self) -> Result<()> {
         let probe = self.probe();

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::error::{Result, TableError};
 
-/// The open metrics file.
-#[derive(Debug)]
+/// The open metrics file, or none for who only counts.
+#[derive(Debug, Default)]
 pub struct Metrics {
-    file: File,
+    file: Option<File>,
     path: PathBuf,
     bytes: u64,
 }
@@ -25,14 +25,16 @@ impl Metrics {
         let bytes = bytes.min(file.metadata().map_err(io)?.len());
         file.set_len(bytes).map_err(io)?;
         file.seek(SeekFrom::End(0)).map_err(io)?;
-        Ok(Self { file, path: path.to_owned(), bytes })
+        Ok(Self { file: Some(file), path: path.to_owned(), bytes })
     }
 
     /// Appends a line.
     pub fn append(&mut self, record: &impl Serialize) -> Result<()> {
         let mut line = serde_json::to_vec(record).expect("a record is plain data");
         line.push(b'\n');
-        self.file.write_all(&line).map_err(|source| TableError::io(&self.path, source))?;
+        if let Some(file) = &mut self.file {
+            file.write_all(&line).map_err(|source| TableError::io(&self.path, source))?;
+        }
         self.bytes += line.len() as u64;
         Ok(())
     }

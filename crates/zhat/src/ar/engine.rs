@@ -216,7 +216,11 @@ impl EngineGradient {
     }
 
     pub fn clear(&mut self) {
-        self.parts_mut().into_iter().for_each(|part| part.fill(0.0));
+        self.fill(0.0);
+    }
+
+    pub fn fill(&mut self, value: f32) {
+        self.parts_mut().into_iter().for_each(|part| part.fill(value));
     }
 
     /// The gradients of the module's own parameters, layer by layer.
@@ -278,7 +282,8 @@ impl EngineGradient {
         LinearGradient { linear: &model.proposal.last, weight, bias }
     }
 
-    fn parts(&self) -> Vec<&[f32]> {
+    /// All numbers, padding included.
+    pub fn parts(&self) -> Vec<&[f32]> {
         let mut parts: Vec<&[f32]> = vec![self.first.data(), &self.energy_last, &self.energy_of_x];
         parts.extend(self.stage_bias.iter().map(Vec::as_slice));
         let blocks = self.proposal.iter().chain(&self.energy).chain(&self.last).flatten();
@@ -288,7 +293,8 @@ impl EngineGradient {
         parts
     }
 
-    fn parts_mut(&mut self) -> Vec<&mut [f32]> {
+    /// The same, to be changed.
+    pub fn parts_mut(&mut self) -> Vec<&mut [f32]> {
         let mut parts: Vec<&mut [f32]> =
             vec![self.first.data_mut(), &mut self.energy_last, &mut self.energy_of_x];
         parts.extend(self.stage_bias.iter_mut().map(Vec::as_mut_slice));

@@ -1,5 +1,6 @@
 //! Evaluation without a graph: a trained model on a number of threads, and the log-densities of rows.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
@@ -11,6 +12,7 @@ use super::forward::{Conditioning, Forward, Pass};
 use super::model::ArEbm;
 use super::quadrature::Rule;
 use crate::error::{Error, Result};
+use crate::ranks::Workers;
 use crate::rng::Stream;
 use crate::watch::Watch;
 
@@ -24,6 +26,7 @@ const ROWS_FOR_ERROR: usize = 500;
 #[derive(Debug)]
 pub struct Evaluator {
     pub(super) engine: Engine,
+    pub(super) workers: Workers,
     pub(super) pool: rayon::ThreadPool,
     pub(super) watch: Arc<Watch>,
     /// Whether the proposal is the model, as where it alone was trained.
@@ -51,11 +54,13 @@ pub struct RowScores {
 }
 
 impl Evaluator {
-    /// Reads the parameters of a model; 0 threads means as many as there are cores.
-    pub fn new(model: &ArEbm, threads: usize) -> Result<Self> {
+    /// Reads the parameters of a model; 0 threads means as many as there are cores. Several ranks share rows and particles.
+    pub fn new(model: &ArEbm, workers: impl Into<Workers>) -> Result<Self> {
+        let workers = workers.into();
         Ok(Self {
             engine: Engine::new(model),
-            pool: pool(threads)?,
+            pool: pool(workers.threads())?,
+            workers,
             watch: Arc::default(),
             is_proposal: false,
             rule: Rule::Fine,
@@ -64,8 +69,8 @@ impl Evaluator {
     }
 
     /// The proposal in the place of the model: `log p~` is `log q`, and the energy network is never run.
-    pub fn of_proposal(model: &ArEbm, threads: usize) -> Result<Self> {
-        Ok(Self { is_proposal: true, ..Self::new(model, threads)? })
+    pub fn of_proposal(model: &ArEbm, workers: impl Into<Workers>) -> Result<Self> {
+        Ok(Self { is_proposal: true, ..Self::new(model, workers)? })
     }
 
     /// Lets long work be watched and stopped; it counts rows times stages.
@@ -99,6 +104,11 @@ impl Evaluator {
     /// Number of threads.
     pub fn num_threads(&self) -> usize {
         self.pool.current_num_threads()
+    }
+
+    /// Who does the work.
+    pub fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     /// The threads themselves, for what goes with an evaluation.
@@ -149,8 +159,10 @@ impl Evaluator {
     fn score_by(&self, x: &[f32], defence: Defence, rule: Rule) -> RowScores {
         let features = self.engine.config.features;
         assert!(x.len().is_multiple_of(features), "whole rows of {features} features");
+        let own = self.part_of_rows(x.len() / features, TILE);
         let tiles: Vec<RowScores> = self.pool.install(|| {
-            x.par_chunks(TILE * features)
+            x[own.start * features..own.end * features]
+                .par_chunks(TILE * features)
                 .map(|x| {
                     self.with_memory(|memory| {
                         let rows = x.len() / features;
@@ -171,10 +183,21 @@ impl Evaluator {
                 })
                 .collect()
         });
-        RowScores {
-            log_q: tiles.iter().flat_map(|tile| &tile.log_q).copied().collect(),
-            log_p_tilde: tiles.iter().flat_map(|tile| &tile.log_p_tilde).copied().collect(),
-        }
+        let of_all = |part: fn(&RowScores) -> &Vec<f64>| {
+            self.workers.concat(tiles.iter().flat_map(part).copied().collect())
+        };
+        let scores = RowScores {
+            log_q: of_all(|tile| &tile.log_q),
+            log_p_tilde: of_all(|tile| &tile.log_p_tilde),
+        };
+        self.workers.is_stopped(&self.watch);
+        scores
+    }
+
+    /// The rows that this rank works on, in whole tiles of so many.
+    pub(super) fn part_of_rows(&self, rows: usize, tile: usize) -> Range<usize> {
+        let tiles = self.workers.part_of(rows.div_ceil(tile));
+        tiles.start * tile..(tiles.end * tile).min(rows)
     }
 
     /// The defensive part of draws in evaluation; a proposal that is the model covers itself.

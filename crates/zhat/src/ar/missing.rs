@@ -49,7 +49,11 @@ impl Evaluator {
         let holes = |row: &usize| has_holes(&missing[row * features..][..features]);
         let (drawn, plain): (Vec<usize>, Vec<usize>) = (0..number).partition(holes);
         let mut scores = ObservedScores { log_p: vec![0.0; number], error: vec![0.0; number] };
-        self.pool.install(|| {
+        let particles = smc.num_particles.div_ceil(ISLANDS);
+        let smc = SmcConfig { num_particles: particles, ..smc.clone() };
+        let together = (TILE / (particles * ISLANDS)).max(1);
+        let own = self.part_of_rows(drawn.len(), together);
+        let found = self.pool.install(|| {
             let found: Vec<Vec<f64>> = plain
                 .par_chunks(TILE)
                 .map(|rows| {
@@ -58,14 +62,12 @@ impl Evaluator {
                 .collect();
             let found = found.iter().flatten();
             plain.iter().zip(found).for_each(|(&row, &log_p)| scores.log_p[row] = log_p);
-            let particles = smc.num_particles.div_ceil(ISLANDS);
-            let smc = SmcConfig { num_particles: particles, ..smc.clone() };
-            let together = (TILE / (particles * ISLANDS)).max(1);
-            let tiles: Vec<Result<Vec<[f64; 2]>>> = drawn
+            let tiles: Vec<Result<Vec<f64>>> = drawn[own.clone()]
                 .par_chunks(together)
                 .enumerate()
                 .map(|(tile, rows)| {
                     self.watch.check()?;
+                    let tile = own.start / together + tile;
                     let systems: Vec<usize> = rows.iter().flat_map(|&row| [row; ISLANDS]).collect();
                     let streams = streams.derive("ar-observed", tile as u64);
                     let mut holes =
@@ -73,17 +75,20 @@ impl Evaluator {
                     let filter = Filter::new(&smc, systems.len(), First::Drawn).without_past();
                     let genealogy = filter.run(holes.last_stage(), &mut holes)?;
                     self.watch.advance(rows.len() * features);
-                    Ok(genealogy.log_z_hat.chunks_exact(ISLANDS).map(mean_and_error).collect())
+                    let systems = genealogy.log_z_hat.chunks_exact(ISLANDS);
+                    Ok(systems.flat_map(mean_and_error).collect())
                 })
                 .collect();
-            let mut rows = drawn.iter();
-            for tile in tiles {
-                for ([log_p, error], &row) in tile?.into_iter().zip(&mut rows) {
-                    (scores.log_p[row], scores.error[row]) = (log_p, error);
-                }
-            }
-            Ok(scores)
-        })
+            tiles.into_iter().collect::<Result<Vec<_>>>().map(|tiles| tiles.concat())
+        });
+        if self.workers.is_stopped(&self.watch) {
+            return Err(Error::Stopped);
+        }
+        let found = self.workers.concat(found?);
+        for (found, &row) in found.chunks_exact(2).zip(&drawn) {
+            (scores.log_p[row], scores.error[row]) = (found[0], found[1]);
+        }
+        Ok(scores)
     }
 
     /// New values of what is missing in every row, by one transition of a kernel that leaves `p(missing | observed)` invariant:

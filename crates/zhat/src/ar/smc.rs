@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use super::evaluate::{Evaluator, TILE};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rng::{Stream, Streams};
 use crate::smc::{Filter, First, Particles, SmcConfig};
 
@@ -17,6 +17,10 @@ pub struct SmcEstimate {
     pub effective_sample_size: Vec<f64>,
     /// Largest normalised weight of every stage.
     pub largest_weight: Vec<f64>,
+    /// Shape of the tail of every stage's weights ([`pareto_k`](crate::evaluate::pareto_k)).
+    pub pareto_k: Vec<f64>,
+    /// Variance of `Z-hat / Z` by the genealogy of this run alone (Lee and Whiteley, 2018).
+    pub relative_variance: f64,
     /// The particles, feature by feature.
     pub columns: Vec<Vec<f32>>,
     /// Their normalised weights.
@@ -54,12 +58,14 @@ impl Evaluator {
         let (ancestors, resampling) = (None, None);
         let mut cloud =
             Cloud { evaluator: self, given, streams, repeat, columns, ancestors, resampling };
-        let filter = Filter::new(config, 1, First::Drawn).without_past();
+        let filter = Filter::new(config, 1, First::Drawn).without_past().with_diagnostics();
         let mut genealogy = filter.run(features, &mut cloud)?;
         Ok(SmcEstimate {
             log_z_hat: genealogy.log_z_hat[0],
             effective_sample_size: genealogy.effective_sample_size.concat(),
             largest_weight: genealogy.largest_weight.concat(),
+            pareto_k: genealogy.pareto_k.concat(),
+            relative_variance: genealogy.relative_variance[0],
             columns: cloud.columns,
             weights: genealogy.weights.pop().expect("at least one feature"),
         })
@@ -87,10 +93,14 @@ impl Particles for Cloud<'_> {
         let common = self.given[..stage].iter().all(Option::is_some);
         let ancestors = self.ancestors.take();
         let mut column = vec![0.0; log_weights.len()];
-        evaluator.pool.install(|| {
-            let outputs = column.par_chunks_mut(TILE).zip(log_weights.par_chunks_mut(TILE));
+        let workers = &evaluator.workers;
+        let own = evaluator.part_of_rows(log_weights.len(), TILE);
+        let done = evaluator.pool.install(|| {
+            let columns = column[own.clone()].par_chunks_mut(TILE);
+            let outputs = columns.zip(log_weights[own.clone()].par_chunks_mut(TILE));
             outputs.enumerate().try_for_each(|(tile, (column, log_weights))| {
                 evaluator.watch.check()?;
+                let tile = own.start / TILE + tile;
                 evaluator.with_memory(|memory| {
                     let forward = &mut memory.forward;
                     let (first, rows) = (tile * TILE, column.len());
@@ -123,7 +133,15 @@ impl Particles for Cloud<'_> {
                 evaluator.watch.advance(column.len());
                 Ok(())
             })
-        })?;
+        });
+        if workers.is_stopped(&evaluator.watch) {
+            return Err(Error::Stopped);
+        }
+        done?;
+        if !workers.is_alone() {
+            column = workers.concat(column[own.clone()].to_vec());
+            log_weights.copy_from_slice(&workers.concat(log_weights[own].to_vec()));
+        }
         self.columns.push(column);
         Ok(())
     }

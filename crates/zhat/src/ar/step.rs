@@ -2,7 +2,8 @@
 //!
 //! The criteria are means over observations, so a batch is cut into tiles whose activations stay in the cache. A fixed
 //! number of lanes each sum their tiles in order, and the lanes are added in the order of a binary tree. Every observation has
-//! its own random streams, so neither threads nor tiles change what is drawn.
+//! its own random streams, so neither threads nor tiles change what is drawn. Where there are several ranks, each sums an
+//! aligned part of the tree.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -16,6 +17,7 @@ use super::model::ArEbm;
 use super::tile::{Plan, TileReport, Workspace};
 use crate::criterion::Method;
 use crate::error::{Error, Result};
+use crate::ranks::Workers;
 use crate::rng::Streams;
 use crate::train::{Batch, StepReport, TrainingStep};
 
@@ -23,20 +25,30 @@ use crate::train::{Batch, StepReport, TrainingStep};
 #[derive(Debug)]
 pub struct ArStep {
     settings: ArStepConfig,
+    workers: Workers,
     pool: rayon::ThreadPool,
     workspaces: Mutex<Vec<Workspace>>,
     lanes: Vec<EngineGradient>,
+    /// The gradient as other ranks are sent it.
+    message: Vec<f32>,
 }
 
 impl ArStep {
-    /// A step on a number of threads (0: as many as there are cores).
-    pub fn new(settings: &ArStepConfig, threads: usize) -> Result<Self> {
+    /// A step on a number of threads (0: as many as there are cores), which may be those of one of several ranks.
+    pub fn new(settings: &ArStepConfig, workers: impl Into<Workers>) -> Result<Self> {
         settings.validate()?;
+        let workers = workers.into();
+        if workers.size() > leaves(settings) {
+            let expected = format!("at least {}, the number of ranks", workers.size());
+            return Err(Error::setting("step.lanes", settings.lanes, expected));
+        }
         Ok(Self {
             settings: settings.clone(),
-            pool: pool(threads)?,
+            pool: pool(workers.threads())?,
+            workers,
             workspaces: Mutex::new(Vec::new()),
             lanes: Vec::new(),
+            message: Vec::new(),
         })
     }
 
@@ -66,9 +78,10 @@ impl ArStep {
         let shares = batch.shares();
         let plan = Plan { engine: &engine, config: settings, streams, step, shares: &shares };
         let tree = Tree { tiles: tiles(observations, settings), leaves: leaves(settings) };
-        let lanes = tree.lanes(&(0..tree.leaves));
-        if self.lanes.len() != lanes {
-            self.lanes = vec![engine.zero_gradient(); lanes];
+        let part = self.workers.part_of(tree.leaves);
+        let lanes = tree.lanes(&part);
+        if self.lanes.len() != lanes.max(1) {
+            self.lanes = vec![engine.zero_gradient(); lanes.max(1)];
         }
         let workspaces = &self.workspaces;
         let leaf = |tiles: &[Range<usize>], gradient: &mut EngineGradient| {
@@ -82,7 +95,31 @@ impl ArStep {
             workspaces.lock().expect("no panic").push(workspace);
             Ok(report)
         };
-        self.pool.install(|| tree.sum(0..tree.leaves, &mut self.lanes, &leaf))
+        let sum = self.pool.install(|| tree.sum(part, &mut self.lanes[..lanes], &leaf));
+        match self.workers.is_alone() {
+            true => sum,
+            false => self.sum_over_ranks(sum.map(|sum| (lanes > 0).then_some(sum))),
+        }
+    }
+
+    /// Adds what other ranks have: the rest of the tree. What goes wrong on one of them goes wrong on all.
+    fn sum_over_ranks(&mut self, own: Result<Option<TileReport>>) -> Result<TileReport> {
+        let (workers, gradient) = (&self.workers, &mut self.lanes[0]);
+        let report = sum_of_reports(workers, own.clone())?;
+        if own == Ok(None) {
+            // What changes no bit of what it is added to.
+            gradient.fill(-0.0);
+        }
+        self.message.clear();
+        gradient.parts().into_iter().for_each(|part| self.message.extend_from_slice(part));
+        workers.sum(&mut self.message);
+        let mut rest = &self.message[..];
+        for part in gradient.parts_mut() {
+            let (sums, after) = rest.split_at(part.len());
+            part.copy_from_slice(sums);
+            rest = after;
+        }
+        Ok(report)
     }
 }
 
@@ -169,6 +206,43 @@ impl Tree {
             }
         }
     }
+}
+
+/// The sum of the reports of all ranks, none of those without a tile; or the error of the first that has one.
+fn sum_of_reports(workers: &Workers, own: Result<Option<TileReport>>) -> Result<TileReport> {
+    const NOTHING: u8 = 0;
+    const REPORT: u8 = 1;
+    const RECOVERABLE: u8 = 2;
+    const ERROR: u8 = 3;
+    let message = match &own {
+        Ok(None) => vec![NOTHING],
+        Ok(Some(report)) => [vec![REPORT], report.to_bytes()].concat(),
+        Err(error) => {
+            let kind = if error.is_recoverable() { RECOVERABLE } else { ERROR };
+            [vec![kind], error.to_string().into_bytes()].concat()
+        }
+    };
+    let all = workers.gather(message);
+    let failed = all.iter().position(|message| message[0] >= RECOVERABLE);
+    if let Some(rank) = failed {
+        let reason = String::from_utf8_lossy(&all[rank][1..]).into_owned();
+        let other = Error::OnRank { rank, reason, recoverable: all[rank][0] == RECOVERABLE };
+        return Err(own.err().filter(|_| workers.rank() == rank).unwrap_or(other));
+    }
+    let report =
+        |message: &Vec<u8>| (message[0] == REPORT).then(|| TileReport::from_bytes(&message[1..]));
+    let mut reports: Vec<Option<TileReport>> = all.iter().map(report).collect();
+    while reports.len() > 1 {
+        let pair = |pair: &[Option<TileReport>]| match (pair[0], pair[1]) {
+            (Some(mut left), Some(right)) => {
+                left.add(&right);
+                Some(left)
+            }
+            (left, right) => left.or(right),
+        };
+        reports = reports.chunks_exact(2).map(pair).collect();
+    }
+    Ok(reports[0].expect("a batch has a tile"))
 }
 
 /// Leaves of the tree in which gradients are summed.

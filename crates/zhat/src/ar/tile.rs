@@ -43,6 +43,19 @@ impl TileReport {
         self.ebm_loss += other.ebm_loss;
         self.effective_sample_size += other.effective_sample_size;
     }
+
+    /// For another rank.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let numbers = [self.proposal_nll, self.ebm_loss, self.effective_sample_size];
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// From another rank.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let (numbers, _) = bytes.as_chunks::<8>();
+        let number = |at: usize| f64::from_le_bytes(numbers[at]);
+        Self { proposal_nll: number(0), ebm_loss: number(1), effective_sample_size: number(2) }
+    }
 }
 
 /// Memory of a worker, kept from tile to tile and step to step.

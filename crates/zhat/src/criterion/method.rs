@@ -11,6 +11,7 @@ use crate::kernel::{
 use crate::model::{DiagonalGaussian, FullGaussian, SequentialModel, UnnormalisedModel};
 use crate::named;
 use crate::proposal::{Hamiltonian, Langevin, Path, Proposal, RandomWalk, SequentialProposal};
+use crate::weights::{LogWeights, Weights, barker, metropolis};
 
 /// A method by its usual name: the one list of criteria, for models of one's own and for tables alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -75,6 +76,20 @@ impl Method {
     pub fn for_any_model() -> impl Iterator<Item = Method> {
         let sequential = [Method::SmcRnce, Method::SmcRnceTrajectory, Method::QOnly];
         Self::ALL.iter().copied().filter(move |method| !sequential.contains(method))
+    }
+
+    /// The weights that a step of the method gives its candidates; none where they are those of factors, or there are no candidates.
+    pub fn weigh(self, log_w_tilde: &LogWeights) -> Option<Weights> {
+        Some(match self {
+            Method::MlIs => log_w_tilde.normalise_negatives(),
+            Method::Nce => log_w_tilde.classify(),
+            Method::Rnce | Method::PRnce => log_w_tilde.normalise(),
+            Method::Cnce | Method::PCnce | Method::TimeReversal => log_w_tilde.accept(barker),
+            Method::MhCnce | Method::PMhCnce | Method::Cd | Method::Pcd | Method::HmcCd => {
+                log_w_tilde.accept(metropolis)
+            }
+            Method::SmcRnce | Method::SmcRnceTrajectory | Method::QOnly => return None,
+        })
     }
 
     /// How the gradient weighs the factors of a sequential model.

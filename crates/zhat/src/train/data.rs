@@ -1,7 +1,10 @@
 //! Where training batches come from, and in which order.
 
+use std::ops::Range;
+
 use burn::tensor::Tensor;
 
+use super::scatter::Scatter;
 use super::step::Batch;
 use crate::error::{Error, Result};
 use crate::host::indices;
@@ -37,18 +40,32 @@ impl Order {
         Self { streams, batch_size, epoch: None }
     }
 
+    /// The same as [`rows`](Self::rows) in another order, which takes no memory: for more rows than one would keep a list of.
+    pub fn scattered(&self, step: u64, number: usize) -> Vec<usize> {
+        let (epoch, places) = self.places(step, number);
+        let scatter = Scatter::new(number, &mut self.streams.stream("scatter", epoch, 0));
+        places.map(|place| scatter.at(place)).collect()
+    }
+
+    /// The epoch of a step, and its places in the order of that epoch.
+    fn places(&self, step: u64, number: usize) -> (u64, Range<usize>) {
+        let batches = number.div_ceil(self.batch_size).max(1);
+        let (epoch, batch) = (step / batches as u64, (step % batches as u64) as usize);
+        // In 128 bits, which no number of rows overflows.
+        let place = |batch: usize| (batch as u128 * number as u128 / batches as u128) as usize;
+        (epoch, place(batch)..place(batch + 1))
+    }
+
     /// The rows of a step. An epoch has every row once; its batches are equal but for one row, so that none is left over.
     pub fn rows(&mut self, step: u64, number: usize) -> &[usize] {
-        let batches = number.div_ceil(self.batch_size).max(1) as u64;
-        let (epoch, batch) = (step / batches, (step % batches) as usize);
+        let (epoch, places) = self.places(step, number);
         if self.epoch.as_ref().is_none_or(|(known, order)| (*known, order.len()) != (epoch, number))
         {
             let order = self.streams.stream("order", epoch, 0).permutation(number);
             self.epoch = Some((epoch, order));
         }
         let (_, order) = self.epoch.as_ref().expect("just shuffled");
-        let batches = batches as usize;
-        &order[batch * number / batches..(batch + 1) * number / batches]
+        &order[places]
     }
 }
 
@@ -123,6 +140,19 @@ mod tests {
             assert!(rows.chunks(2).all(|row| row[1] == row[0] + 1.0));
             rows.sort_by(f64::total_cmp);
             assert_eq!(rows, (0..14).map(f64::from).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn an_epoch_without_a_list_holds_every_row_once_too() {
+        let order = Order::new(3, Streams::new(1));
+        let epoch = |number: u64| -> Vec<usize> {
+            (0..3).flat_map(|i| order.scattered(3 * number + i, 7)).collect()
+        };
+        assert_ne!(epoch(0), epoch(1));
+        for mut rows in [epoch(0), epoch(1)] {
+            rows.sort_unstable();
+            assert_eq!(rows, (0..7).collect::<Vec<_>>());
         }
     }
 

@@ -7,6 +7,8 @@ mod grid;
 mod kinds;
 mod local;
 mod missing;
+mod ranks;
 mod small_model;
 mod tails;
 mod training;
+mod two_sided;

@@ -16,6 +16,7 @@ use zhat::model::{
 use zhat::proposal::{Adaptive, Component, GaussianMixture, Path, Proposal, RandomWalk};
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat::train::OptimiserConfig;
+use zhat::weights::LogWeights;
 
 use crate::support::{assert_close, gradient, place, rng};
 
@@ -288,4 +289,22 @@ fn a_state_that_is_known_is_not_evaluated_again() {
     kernel.propose(&model, State::new(data(10)), &mut rng(1)).unwrap();
     // 10 starts once, and 4 new candidates for each of 10 rows in each of 3 steps.
     assert_eq!(model.0.get(), 10 + 3 * 40);
+}
+
+/// What `Method::weigh` says of the log-weights of a step is what the method's own criterion did.
+#[test]
+fn the_weights_of_a_method_are_those_of_its_criterion() {
+    let (device, x0) = (autodiff(), data(12));
+    let gaussian = DiagonalGaussian::new(&[0.5, -1.0], &[1.2, 0.8], &device).unwrap();
+    let model = WithLogZ::new(gaussian, 0.3, &device);
+    for method in Method::for_any_model() {
+        let mut criterion = MethodConfig::new(method).with_num_negatives(4).init(&x0).unwrap();
+        let loss = criterion.loss(&model, &x0.clone().into(), &mut rng(6)).unwrap();
+        let weights = method.weigh(&loss.candidates.log_w_tilde).expect("weights");
+        assert_eq!(weights, loss.candidates.weights, "{method}");
+        let other = if method == Method::Rnce { Method::Cnce } else { Method::Rnce };
+        let differs = other.weigh(&loss.candidates.log_w_tilde).expect("weights") != weights;
+        assert!(differs || method == Method::PRnce, "{method}: the test would see no difference");
+    }
+    assert!(Method::QOnly.weigh(&LogWeights::from_values(vec![0.0, 0.0], 2)).is_none());
 }

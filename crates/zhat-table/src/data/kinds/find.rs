@@ -40,11 +40,13 @@ impl Found {
     }
 }
 
-/// Finds the kinds of a table whose words are codes, places in the lists of words; some are said.
+/// Finds the kinds of a table whose words are codes, places in the lists of words; some are said. Of a table in memory it is known how
+/// the numbers of some columns are written.
 pub(crate) fn find(
     file: &str,
     mut table: Table,
     words: Vec<Option<Vec<String>>>,
+    forms: &[Option<Form>],
     said: &BTreeMap<String, SaidKind>,
 ) -> Result<Found> {
     for name in said.keys() {
@@ -60,7 +62,8 @@ pub(crate) fn find(
     let (mut kinds, mut of_columns) = (Vec::new(), Vec::new());
     for (column, words) in words.into_iter().enumerate() {
         let said = said.get(&table.columns()[column]).copied();
-        let (kind, words) = one(&mut table, column, words, said)?;
+        let form = forms.get(column).cloned().flatten();
+        let (kind, words) = one(&mut table, column, words, form, said)?;
         kinds.push(kind);
         of_columns.push(words);
     }
@@ -116,9 +119,11 @@ fn one(
     table: &mut Table,
     column: usize,
     words: Option<Vec<String>>,
+    form: Option<Form>,
     said: Option<SaidKind>,
 ) -> Result<(ColumnKind, Option<Vec<String>>)> {
     let mut found = ColumnKind::new(&table.columns()[column].clone(), Kind::Continuous);
+    found.form = form.unwrap_or_default();
     found.missing = table.column(column).filter(|value| value.is_nan()).count();
     let observed = table.rows() - found.missing;
     let refused = |expected: &str| {
@@ -327,7 +332,7 @@ mod tests {
     fn found(value: impl Fn(usize) -> f32, name: &str) -> ColumnKind {
         let values = (0..300).flat_map(|row| [value(row), spread(row) * 9.0 - 5.0]).collect();
         let table = Table::new(vec![name.into(), "z".into()], values);
-        find("t", table, vec![None, None], &BTreeMap::new()).unwrap().kinds.swap_remove(0)
+        find("t", table, vec![None, None], &[], &BTreeMap::new()).unwrap().kinds.swap_remove(0)
     }
 
     fn of_words(word: impl Fn(usize) -> String) -> ColumnKind {
@@ -342,7 +347,7 @@ mod tests {
         let values: Vec<f32> =
             (0..300).flat_map(|row| [code(row), spread(row) * 9.0 - 5.0]).collect();
         let table = Table::new(vec!["a".into(), "z".into()], values);
-        let mut found = find("t", table, vec![Some(words), None], &BTreeMap::new()).unwrap();
+        let mut found = find("t", table, vec![Some(words), None], &[], &BTreeMap::new()).unwrap();
         let Found { table, kinds, words } = &mut found;
         settle_levels(table, kinds, words, &(0..200).collect::<Vec<_>>());
         found.kinds.swap_remove(0)
@@ -398,7 +403,7 @@ mod tests {
             || Table::new(vec!["a".into()], (0..60).map(|row| (row % 5) as f32).collect());
         let say = |kind: &str| {
             let said = BTreeMap::from([("a".to_owned(), kind.parse().unwrap())]);
-            find("t", table_of(), vec![None], &said)
+            find("t", table_of(), vec![None], &[], &said)
         };
         assert_eq!(say("continuous").unwrap().kinds[0].kind, Kind::Continuous);
         let Found { table, mut kinds, words } = say("categorical").unwrap();
@@ -408,6 +413,6 @@ mod tests {
         assert!(say("bounded:0:4").unwrap_err().to_string().contains("within its bounds"));
         assert!(say("identifier").unwrap_err().to_string().contains("nothing"));
         let said = BTreeMap::from([("b".to_owned(), SaidKind::Integer)]);
-        assert!(find("t", table_of(), vec![None], &said).is_err());
+        assert!(find("t", table_of(), vec![None], &[], &said).is_err());
     }
 }

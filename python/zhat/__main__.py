@@ -1,0 +1,5 @@
+"""``python -m zhat``: the command."""
+
+from zhat._command import main
+
+main()

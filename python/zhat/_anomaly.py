@@ -1,0 +1,96 @@
+"""Strange rows by their density, as scikit-learn and pyod have it."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from zhat._density import Density
+
+
+class AnomalyDetector(OutlierMixin, BaseEstimator):
+    """Rows with a low density are strange.
+
+    Parameters
+    ----------
+    density : Density, optional
+        The density that is fitted; the default one where there is none.
+    contamination : float in (0, 0.5], default 0.1
+        Share of the training rows that are strange: below its quantile of their log-densities rows are called so.
+    random_state : int, RandomState or None, default 0
+        Seed of the fit.
+
+    Attributes
+    ----------
+    density_ : Density
+        The fitted density.
+    offset_ : float
+        Log-density below which a row is strange.
+    decision_scores_ : array
+        Strangeness of the training rows (minus their log-densities), the largest strangest, as pyod has it.
+    labels_ : array
+        1 for the strange ones among them, as pyod has it.
+
+    Examples
+    --------
+    >>> import numpy as np, zhat
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> detector = zhat.AnomalyDetector(zhat.Density(steps=30)).fit(X)
+    >>> detector.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    def __init__(self, density=None, *, contamination=0.1, random_state=0):
+        self.density = density
+        self.contamination = contamination
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Fits the density and finds the threshold; ``y`` is ignored."""
+        if not (isinstance(self.contamination, (int, float, np.number)) and 0 < self.contamination <= 0.5):
+            raise ValueError(f"contamination is {self.contamination!r}, but must be above 0 and at most 0.5")
+        density = Density(random_state=self.random_state) if self.density is None else clone(self.density)
+        self.density_ = density.fit(X)
+        self.n_features_in_ = self.density_.n_features_in_
+        if hasattr(self.density_, "feature_names_in_"):
+            self.feature_names_in_ = self.density_.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        log_density = self._log_density(X)
+        self.decision_scores_ = -log_density
+        self.offset_ = float(np.quantile(log_density, self.contamination))
+        self.labels_ = (log_density < self.offset_).astype(int)
+        return self
+
+    def _log_density(self, X):
+        # A row of which nothing is observed is as strange as nothing at all.
+        return np.nan_to_num(self.density_.score_samples(X), nan=0.0)
+
+    def score_samples(self, X):
+        """The log-density of every row: the lower, the stranger."""
+        check_is_fitted(self, "density_")
+        return self._log_density(X)
+
+    def decision_function(self, X):
+        """The log-density less the threshold: below 0 is strange."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X):
+        """-1 for strange rows, 1 for the others."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def explain(self, X):
+        """The log-density of each column given those before it: the lowest say what makes a row strange."""
+        check_is_fitted(self, "density_")
+        return self.density_.explain(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    def _more_tags(self):
+        return {"allow_nan": True, "X_types": ["2darray", "categorical", "string"]}

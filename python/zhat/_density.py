@@ -1,0 +1,577 @@
+"""The density of a table, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from zhat import _settings
+from zhat._home import Home
+from zhat._progress import listener
+from zhat._table import Schema, Table, read
+from zhat._values import build, decoded, default_schema, filled
+
+
+class TableWarning(UserWarning):
+    """Something that one should know of a table, or of a model's answer, but that stops nothing."""
+
+
+Imputation = namedtuple("Imputation", ["filled", "quantiles", "effective_sample_size", "trusted"])
+Imputation.__doc__ = """Filled tables (a list where there are copies), a table for each quantile, and for every row the
+effective number of draws behind its worst missing cell (NaN where none is missing) and whether it is to be trusted."""
+
+#: The file that remembers, beside a model, what kind of table it was fitted to.
+_SCHEMA = "python.json"
+
+
+class Density(DensityMixin, BaseEstimator):
+    """The density of a table with columns of any kind: scores, draws, fills and judges itself.
+
+    It finds out what the columns are (numbers, whole numbers, positive or bounded ones, words, dates), splits the rows into
+    parts for training, validation and test, and fits an autoregressive density, with an energy on top where that pays. Missing
+    cells are summed over. Takes arrays of numpy and frames of pandas, polars and pyarrow, and gives back what came in.
+
+    Parameters
+    ----------
+    preset : {"small", "power", "gas", "hepmass", "miniboone", "bsds300"}, optional
+        Settings to start from; by the size of the table where there is none.
+    criterion : {"ml-is", "rnce", "smc-rnce", "smc-rnce-trajectory", "q-only"}, optional
+        What is minimised.
+    steps : int, optional
+        Training steps.
+    patience : int, optional
+        Stop after so many validations without a better one; 0 for never.
+    time : float or str, optional
+        Time for the whole fit, in seconds or such as ``"10m"``: the schedule is fitted to it.
+    max_time : float or str, optional
+        Time after which training ends wherever it is.
+    kinds : dict, optional
+        What columns are where that is not to be found out, such as ``{"zip": "categorical"}``: continuous, positive,
+        ``bounded:LOW:HIGH``, integer, categorical or identifier.
+    data, model, step, training, validation, evaluation : dict, optional
+        Sections of settings with the names of ``zhat config``, such as ``training={"batch-size": 64}``. Underscores do for
+        hyphens, and ``set_params(training__batch_size=64)`` sets a single one, as in a grid.
+    out : path, optional
+        Run directory, which the command ``zhat`` opens too; a temporary one where there is none.
+    random_state : int, Generator, RandomState or None, default 0
+        Seed of everything random. The same whole number gives the same bits as ``zhat fit --seed``.
+    n_jobs : int, optional
+        Threads; None and -1 for as many as there are cores. No result depends on it.
+    verbose : int, default 0
+        1 shows progress: a picture in a notebook, a line every few seconds elsewhere.
+
+    Attributes
+    ----------
+    log_likelihood_ : float
+        Of the test rows, in nats a row, in the units of the data.
+    log_likelihood_error_ : float
+        Its standard error over rows.
+    verdict_ : dict
+        Whether the likelihood is to be trusted, and if not why.
+    kinds_ : list of dict
+        What the columns are.
+    results_ : dict
+        Everything that the fit ended with, as in ``results.json``.
+    history_ : list of dict
+        What was measured on the way, as in ``metrics.jsonl``.
+    run_dir_ : Path
+        The run directory.
+
+    Examples
+    --------
+    >>> import numpy as np, zhat
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> density = zhat.Density(steps=30).fit(X)
+    >>> density.score_samples(X[:3]).shape
+    (3,)
+    >>> density.sample(5).shape
+    (5, 2)
+    >>> density.score_samples([[0.0, 0.0]]) > density.score_samples([[4.0, -4.0]])
+    array([ True])
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: str | None = None,
+        criterion: str | None = None,
+        steps: int | None = None,
+        patience: int | None = None,
+        time: float | str | None = None,
+        max_time: float | str | None = None,
+        kinds: dict[str, str] | None = None,
+        data: dict | None = None,
+        model: dict | None = None,
+        step: dict | None = None,
+        training: dict | None = None,
+        validation: dict | None = None,
+        evaluation: dict | None = None,
+        out: str | os.PathLike | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.preset = preset
+        self.criterion = criterion
+        self.steps = steps
+        self.patience = patience
+        self.time = time
+        self.max_time = max_time
+        self.kinds = kinds
+        self.data = data
+        self.model = model
+        self.step = step
+        self.training = training
+        self.validation = validation
+        self.evaluation = evaluation
+        self.out = out
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # --- fitting ---------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, given: Any = None) -> "Density":
+        """Fits the density of the rows of ``X``; ``y`` is ignored.
+
+        When it is interrupted (Ctrl-C, ``KeyboardInterrupt``) what was learnt is kept: :meth:`resume` goes on with it.
+        """
+        _refuse_unsupported(sample_weight, given)
+        table = self._read(X, reset=True)
+        said = {column.name: "categorical" for column in table.schema.columns if _is_category(column)}
+        asked = json.loads(_settings.wanted(self, table.source, said))
+        asked["seed"] = _settings.seed(self.random_state)
+        self._forget()
+        self._home = Home(self.out, _settings.threads(self.n_jobs))
+        self._schema, self._table_seen = table.schema, X
+        tell = listener(self.verbose, self._told)
+        try:
+            results = self._home.run.fit(table.columns, table.source, json.dumps(asked), tell)
+        finally:
+            if hasattr(tell, "close"):
+                tell.close()
+        return self._fitted(json.loads(results))
+
+    def resume(self, X: Any = None, *, steps: int | None = None, max_time: float | str | None = None) -> "Density":
+        """Goes on with a fit that was interrupted, to the same bits as if it had not been; or with one that has ended, for more ``steps``.
+
+        The rows must be those of the fit; they need not be given again in the same process. With ``max_time=0`` training ends at
+        once, with what was learnt so far.
+        """
+        if not hasattr(self, "_home"):
+            raise ValueError("there is nothing to resume: call fit first, or load the model")
+        X = self._data(X, "resume")
+        table = self._read(X, reset=False)
+        asked: dict[str, Any] = {"source": table.source}
+        if steps is not None:
+            asked["steps"] = int(steps)
+        if max_time is not None:
+            asked["max_time"] = _settings.seconds("max_time", max_time)
+        tell = listener(self.verbose, self._told)
+        try:
+            results = self._home.run.resume(table.columns, table.source, json.dumps(asked), tell)
+        finally:
+            if hasattr(tell, "close"):
+                tell.close()
+        return self._fitted(json.loads(results))
+
+    def _fitted(self, results: dict) -> "Density":
+        self.results_ = results
+        (self._home.path / _SCHEMA).write_text(json.dumps(self._schema.to_json(), default=str))
+        self._describe()
+        return self
+
+    def _describe(self) -> None:
+        card = json.loads(self._home.run.card())
+        self.kinds_ = card.get("kinds", [])
+        self._columns = card["columns"]
+        self.run_dir_ = self._home.path
+        if self.results_:
+            test = self.results_["test"]
+            self.log_likelihood_, self.log_likelihood_error_ = test["log_likelihood"], test["se_test"]
+            self.verdict_ = self.results_["verdict"]
+
+    def _forget(self) -> None:
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            if name not in ("n_features_in_", "feature_names_in_"):
+                delattr(self, name)
+        self._notes: list[str] = []
+
+    def _told(self, event: dict) -> None:
+        if event["event"] == "warning":
+            self._notes.append(event["text"])
+            warnings.warn(event["text"], TableWarning, stacklevel=5)
+
+    @property
+    def history_(self) -> list[dict]:
+        """What was measured on the way."""
+        check_is_fitted(self, "results_")
+        path = self._home.path / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+    # --- what a density is for ---------------------------------------------------------------------------------------
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of every row, in nats and in the units of the data; what is missing of a row is summed over.
+
+        An array of 32-bit floats, row by row in memory, is not copied.
+        """
+        return self._score(X)[0]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-density of the rows, as :class:`sklearn.mixture.GaussianMixture` has it; ``y`` is ignored."""
+        return float(np.nanmean(self.score_samples(X)))
+
+    def score_errors(self, X: Any) -> np.ndarray:
+        """The standard error of every log-density: that of the draws which stand for missing cells."""
+        return self._score(X)[1]
+
+    def explain(self, X: Any) -> Any:
+        """The log-density of each column given those before it: they sum to :meth:`score_samples`, and the lowest say what makes a row strange."""
+        check_is_fitted(self, "results_")
+        rows, table = self._rows(X)
+        found = self._home.run.score(rows, table.source, True)[2]
+        self._warn_unknown()
+        if table.schema.kind == "array":
+            return found
+        return _frame_of_numbers(table.schema.kind, self._columns, found, getattr(X, "index", None))
+
+    def sample(
+        self, n_samples: int = 1, *, given: dict | None = None, random_state: Any = None, particles: int | None = None
+    ) -> Any:
+        """Draws rows, given the values of some columns if so wanted, such as ``given={"age": 40}``.
+
+        Without a ``random_state`` the estimator's own is taken. Columns that are no part of the model are left out of frames, and are NaN
+        in arrays.
+        """
+        check_is_fitted(self, "results_")
+        if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
+            raise ValueError(f"n_samples is {n_samples!r}, but must be a whole number, at least 1")
+        state = self.random_state if random_state is None else random_state
+        texts = [(self._name(name), _text(value)) for name, value in dict(given or {}).items()]
+        draws, told = self._home.run.sample(int(n_samples), texts, particles, _settings.seed(state))
+        for text in json.loads(told)["warnings"]:
+            warnings.warn(text, TableWarning, stacklevel=2)
+        columns = []
+        for column in self._schema.columns:
+            if column.name in self._columns:
+                columns.append((column, self._decoded(column, draws[:, self._columns.index(column.name)])))
+            elif self._schema.kind == "array":
+                columns.append((column, np.full(len(draws), np.nan)))
+        return build(self._schema, columns)
+
+    def impute(
+        self,
+        X: Any,
+        *,
+        fill: str = "mean",
+        quantiles: list[float] | None = None,
+        copies: int = 1,
+        particles: int = 500,
+        random_state: Any = None,
+        details: bool = False,
+    ) -> Any:
+        """``X`` with its missing cells filled: by the conditional ``"mean"`` (of words the likeliest), ``"median"``, or a ``"draw"``.
+
+        What is not missing stays as it is. With ``copies`` (of draws) a list of tables; with ``quantiles`` or ``details`` an
+        ``Imputation`` with everything beside it.
+        """
+        check_is_fitted(self, "results_")
+        rows, table = self._rows(X, model_order=False)
+        levels = [float(level) for level in (quantiles or [])]
+        state = self.random_state if random_state is None else random_state
+        lines, names, _ = self._home.run.impute(
+            rows, table.source, fill, int(copies), levels, int(particles), _settings.seed(state)
+        )
+        self._warn_unknown()
+        places = {name: place for place, name in enumerate(table.names)}
+        masks = {name: table.missing(places[self._own_name(name, table)]) for name in self._columns}
+
+        def table_of(block: np.ndarray, first: int) -> Any:
+            replaced = {}
+            for at, name in enumerate(self._columns):
+                column = table.schema.columns[places[self._own_name(name, table)]]
+                if masks[name].any():
+                    replaced[column.name] = (column, masks[name], self._decoded(column, block[:, first + at], name))
+            return filled(X, table, replaced)
+
+        blocks = [lines[copy::copies] for copy in range(copies)]
+        tables = [table_of(block, 0) for block in blocks]
+        result = tables[0] if copies == 1 else tables
+        if not (levels or details):
+            return result
+        width = len(self._columns)
+        of_levels = {level: table_of(blocks[0], width * (at + 1)) for at, level in enumerate(levels)}
+        sizes, trusted = lines[::copies, names.index("effective_sample_size")], lines[::copies, names.index("trusted")]
+        return Imputation(result, of_levels, sizes.copy(), trusted.astype(bool))
+
+    def evaluate(
+        self,
+        X: Any = None,
+        *,
+        particles: int = 50_000,
+        estimates: int = 20,
+        cross_check: bool = True,
+        wasserstein: int | None = None,
+        random_state: Any = 0,
+    ) -> dict:
+        """The likelihood of rows with its errors, ``log Z`` several ways where there is one to estimate, and a verdict, as a dict.
+
+        Without rows on the test part of the fit's own.
+        """
+        check_is_fitted(self, "results_")
+        if X is None:
+            table = self._read(self._data(None, "evaluate"), reset=False)
+            rows = self._home.run.test_rows(table.columns, table.source)
+        else:
+            rows, table = self._rows(X)
+        found = self._home.run.evaluate(
+            rows, table.source, int(particles), int(estimates), bool(cross_check), wasserstein, _settings.seed(random_state)
+        )
+        self._warn_unknown()
+        return json.loads(found)
+
+    def report(self, path: str | os.PathLike | None = None, X: Any = None) -> Any:
+        """The page of the fit: likelihood, verdict, columns, pictures. Written to ``path``, or as an object that a notebook shows.
+
+        Pictures of the data need the rows of the fit, which need not be given again in the same process.
+        """
+        from zhat._html import Page
+
+        check_is_fitted(self, "results_")
+        X = self._table_seen if X is None else X
+        table = None if X is None else self._read(X, reset=False)
+        target = Path(path) if path is not None else self._home.path / "report.html"
+        columns = None if table is None else table.columns
+        self._home.run.report(target, columns, "" if table is None else table.source)
+        return target if path is not None else Page(target.read_text())
+
+    # --- saved and loaded ----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Writes the run directory, which the command ``zhat`` opens too (``zhat evaluate PATH new.csv``)."""
+        check_is_fitted(self, "results_")
+        path = Path(path)
+        if path.exists() and any(path.iterdir()):
+            raise ValueError(f"{path} is not empty. Give another directory, or remove it.")
+        path.mkdir(parents=True, exist_ok=True)
+        Home.write(self._home.files(checkpoints=True), path)
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, *, n_jobs: int | None = None) -> "Density":
+        """Opens a model of :meth:`save`, or the run directory of ``zhat fit``."""
+        density = cls(n_jobs=n_jobs)
+        density._open(Home(Path(os.fspath(path)), _settings.threads(n_jobs)))
+        return density
+
+    def _open(self, home: Home) -> None:
+        self._home, self._table_seen, self._notes = home, None, []
+        # Opened here, so that what is no model is said here.
+        card = json.loads(home.run.card())
+        results = home.path / "results.json"
+        self.results_ = json.loads(results.read_text()) if results.is_file() else {}
+        known = home.path / _SCHEMA
+        if known.is_file():
+            self._schema = Schema.from_json(json.loads(known.read_text()))
+        else:
+            self._schema = default_schema(card.get("kinds", []), card["columns"])
+        self.n_features_in_ = len(self._schema.columns)
+        if self._schema.kind != "array":
+            self.feature_names_in_ = np.array([column.name for column in self._schema.columns], dtype=object)
+        self._describe()
+
+    def __getstate__(self):
+        state = dict(super().__getstate__())
+        home = state.pop("_home", None)
+        # The rows are the caller's, and draws for a picture are soon made again.
+        state.pop("_table_seen", None)
+        state.pop("_drawn", None)
+        if home is not None:
+            state["_files"] = home.files(checkpoints=not home.is_finished)
+        return state
+
+    def __setstate__(self, state):
+        state = dict(state)
+        files = state.pop("_files", None)
+        super().__setstate__(state)
+        if files is not None:
+            self._home = Home.of_files(files, _settings.threads(self.n_jobs))
+            self._table_seen = None
+            if hasattr(self, "run_dir_"):
+                self.run_dir_ = self._home.path
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "results_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    def _more_tags(self):
+        return {"allow_nan": True, "X_types": ["2darray", "categorical", "string"]}
+
+    # --- parameters --------------------------------------------------------------------------------------------------
+
+    def get_params(self, deep=True):
+        """Parameters by name; with ``deep`` also the settings of sections, such as ``training__batch_size``."""
+        found = super().get_params(deep=False)
+        if deep:
+            for section in _settings.SECTIONS:
+                if isinstance(found.get(section), dict):
+                    for name, value in found[section].items():
+                        found[f"{section}__{str(name).replace('-', '_')}"] = value
+        return found
+
+    def set_params(self, **params):
+        """Sets parameters; ``training__batch_size=64`` sets one setting of a section."""
+        own = {}
+        for name, value in params.items():
+            section, _, setting = name.partition("__")
+            if setting and section in _settings.SECTIONS:
+                kept = {known.replace("-", "_"): old for known, old in (getattr(self, section) or {}).items()}
+                kept[setting.replace("__", ".").replace("-", "_")] = value
+                setattr(self, section, kept)
+            else:
+                own[name] = value
+        return super().set_params(**own)
+
+    # --- pictures ----------------------------------------------------------------------------------------------------
+
+    def plot_validation(self, ax: Any = None) -> Any:
+        """The log-likelihood of validation rows step by step, on matplotlib axes."""
+        from zhat._plots import validation
+
+        check_is_fitted(self, "results_")
+        return validation(self, ax)
+
+    def plot_marginals(self, X: Any = None, *, n_samples: int = 2000, axes: Any = None) -> Any:
+        """Every column of draws, beside that of ``X`` where it is given, on matplotlib axes."""
+        from zhat._plots import marginals
+
+        check_is_fitted(self, "results_")
+        return marginals(self, X, n_samples, axes)
+
+    def _repr_html_(self):
+        if not hasattr(self, "results_"):
+            return super()._repr_html_()
+        from zhat._html import card
+
+        return card(self)
+
+    def _repr_mimebundle_(self, **kwargs):
+        if not hasattr(self, "results_"):
+            return super()._repr_mimebundle_(**kwargs)
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    # --- rows ----------------------------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, reset: bool) -> Table:
+        table = read(X, type(self).__name__)
+        _check_names(self, X, reset=reset)
+        if reset:
+            self.n_features_in_ = len(table.columns)
+            return table
+        if len(table.columns) != self.n_features_in_:
+            raise ValueError(
+                f"X has {len(table.columns)} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input."
+            )
+        names = [column.name for column in self._schema.columns]
+        if table.names != names:
+            # Without names, or with those of another kind of table, columns are known by their places.
+            table.columns = [(name, *column[1:]) for name, column in zip(names, table.columns)]
+        return table
+
+    def _rows(self, X: Any, model_order: bool = True) -> tuple[Any, Table]:
+        """Rows for the library, and the table they are of: an array itself where nothing has to be done to it."""
+        table = self._read(X, reset=False)
+        plain = not any(found["kind"] in ("categorical", "identifier") for found in self.kinds_)
+        if (
+            plain
+            and isinstance(X, np.ndarray)
+            and X.dtype == np.float32
+            and X.flags.c_contiguous
+            and self._columns == [column.name for column in self._schema.columns]
+        ):
+            return X, table
+        return table.columns, table
+
+    def _score(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self, "results_")
+        rows, table = self._rows(X)
+        log_density, errors, _ = self._home.run.score(rows, table.source, False)
+        self._warn_unknown()
+        return log_density, errors
+
+    def _decoded(self, column: Any, values: np.ndarray, name: str | None = None) -> np.ndarray:
+        name = name or column.name
+        place = self._columns.index(name)
+        kind = next((found for found in self.kinds_ if found["name"] == name), None)
+        return decoded(values, column, kind, place, self._home.run.texts)
+
+    def _own_name(self, name: str, table: Table) -> str:
+        return table.names[[column.name for column in self._schema.columns].index(name)]
+
+    def _name(self, name: Any) -> str:
+        """Columns of arrays are known by their place from 0 too."""
+        if isinstance(name, (int, np.integer)) and self._schema.kind == "array":
+            return self._schema.columns[int(name)].name
+        return str(name)
+
+    def _data(self, X: Any, what: str) -> Any:
+        X = self._table_seen if X is None else X
+        if X is None:
+            raise ValueError(f"{what}: the rows of the fit are not here any more (the model was loaded); give them as X")
+        return X
+
+    def _warn_unknown(self) -> None:
+        for text in self._home.run.warnings():
+            if text not in self._notes:
+                self._notes.append(text)
+                warnings.warn(text, TableWarning, stacklevel=3)
+
+
+def _is_category(column: Any) -> bool:
+    return column.dtype in ("category", "Categorical", "Enum", "dictionary")
+
+
+def _refuse_unsupported(sample_weight: Any, given: Any) -> None:
+    if sample_weight is not None:
+        raise ValueError("sample_weight: rows that count more than others are not supported yet; leave it out")
+    if given is not None:
+        raise ValueError("given: densities of some columns given others are not supported yet; sample(given=...) draws given values")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, np.datetime64) or hasattr(value, "isoformat"):
+        text = value.isoformat() if hasattr(value, "isoformat") else str(value.astype("datetime64[s]"))
+        return text[:-9] if text.endswith("T00:00:00") else text
+    return str(value)
+
+
+def _check_names(estimator: Any, X: Any, reset: bool) -> None:
+    try:
+        from sklearn.utils.validation import _check_feature_names
+    except ImportError:
+        estimator._check_feature_names(X, reset=reset)
+        return
+    _check_feature_names(estimator, X, reset=reset)
+
+
+def _frame_of_numbers(kind: str, names: list[str], values: np.ndarray, index: Any) -> Any:
+    from zhat._table import Column
+
+    dtype = {"pandas": "float64", "polars": "Float64", "arrow": "double"}[kind]
+    columns = [(Column(name, "number", dtype), values[:, place]) for place, name in enumerate(names)]
+    return build(Schema(kind, []), columns, index)
