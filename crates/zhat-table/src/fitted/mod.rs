@@ -2,15 +2,20 @@
 
 mod assess;
 mod calibration;
+mod check;
 mod correlation;
+mod discriminant;
 mod distance;
 mod explain;
+mod goodness;
 mod impute;
+mod paired;
 mod predictive;
 mod rows;
 mod sample;
 mod score;
 mod strangest;
+mod two_sample;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -26,11 +31,15 @@ use zhat::watch::Watch;
 
 pub(crate) use assess::assess_by;
 pub use assess::{Assessment, assess};
+pub(crate) use calibration::holm;
 pub use calibration::{Calibration, Uniformity};
+pub use check::{About, Check, checks_table};
 pub use correlation::{PairDifference, errors_by_chance, pair_differences, rank_correlations};
 pub use distance::{DistanceKind, Distances, MOST_FOR_EXACT, distances};
 pub use explain::{explained_by_the_others, explained_by_those_before};
+pub use goodness::{ColumnFit, Goodness, goodness};
 pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute, impute_rows};
+pub use paired::{Paired, paired};
 pub use predictive::{PredictedClasses, PredictedNumber, Predictive, Target, predictive};
 pub use rows::TestRows;
 pub(crate) use rows::mean_log_density;
@@ -38,6 +47,7 @@ pub use sample::{Sample, SampleOptions, sample, sample_for};
 pub(crate) use sample::{draws_like, worth_fewer};
 pub use score::{ScoreOptions, Scored, Scores, score, score_rows};
 pub use strangest::{StrangeRow, Strangest, strangest};
+pub use two_sample::{TwoSample, two_sample};
 pub use verdict::Verdict;
 
 use crate::data::kinds::{Code, Kind};

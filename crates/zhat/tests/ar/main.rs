@@ -13,3 +13,4 @@ mod ranks;
 mod small_model;
 mod tails;
 mod training;
+mod two_sided;
