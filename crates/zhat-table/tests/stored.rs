@@ -32,6 +32,7 @@ fn config(source: &Path) -> FitConfig {
     let mut config = FitConfig::new(source.to_str().expect("a path"));
     for setting in [
         "training.num-steps=12",
+        "step.warm-up=3",
         "training.batch-size=24",
         "training.validation-every=6",
         "training.checkpoint-every=4",
