@@ -1,6 +1,6 @@
 """Strange rows by density, beside what one would take instead: areas under the ROC curve, default settings.
 
-    python benches/vs_anomaly/run.py [--data FILE[:CLASS]] [--repeats 3] [--json FILE]
+    python benches/vs_anomaly/run.py [--data FILE[:CLASS]] [--repeats 3] [--clean] [--only NAME] [--json FILE]
 
 A set is rows of which some classes are strange. Detectors are fitted to 70 % of all rows without their classes (strange ones among them), or
 with `--clean` to the rows of the usual classes alone, and judged on the rest. A FILE is a CSV whose last column is the class; CLASS is the strange one (the rarest without it).
@@ -92,11 +92,14 @@ def main():
     parser.add_argument("--data", action="append", default=[])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--clean", action="store_true")
+    parser.add_argument("--only", default="", help="sets whose name holds this")
     parser.add_argument("--json")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     found = {}
     for name, X, strange in sets(arguments.data):
+        if arguments.only not in name:
+            continue
         areas, seconds = {}, {}
         for seed in range(arguments.repeats):
             train, test, odd, truth = train_test_split(X, strange, test_size=0.3, stratify=strange, random_state=seed)

@@ -100,10 +100,14 @@ def card(density: Any) -> str:
 
 
 def _verdict(verdict: dict) -> str:
-    if verdict.get("trusted", True):
-        return "<span style='color:#2a7a2a'>the likelihood can be trusted</span>"
     reasons = "; ".join(html.escape(str(reason)) for reason in verdict.get("reasons", []))
-    return f"<span style='color:#b03020'>not to be trusted: {reasons}</span>"
+    checks = verdict.get("checks") or []
+    passed = f" ({sum(check['passed'] for check in checks)} of {len(checks)} checks passed)" if checks else ""
+    if not verdict.get("trusted", True):
+        return f"<span style='color:#b03020'>the likelihood is not to be trusted{passed}: {reasons}</span>"
+    if verdict.get("fits") is False:
+        return f"<span style='color:#a06a00'>the likelihood can be trusted, but draws are not like the data{passed}: {reasons}</span>"
+    return f"<span style='color:#2a7a2a'>the likelihood can be trusted{passed}</span>"
 
 
 def _figure(value: float | None) -> str:

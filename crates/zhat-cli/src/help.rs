@@ -51,7 +51,8 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("evaluate", &[
         ("zhat evaluate out/mine", "on the run's own test rows"),
         ("zhat evaluate out/mine new.csv", "on other rows"),
-        ("zhat evaluate out/mine --strict", "exit code 1 where the density is not to be trusted"),
+        ("zhat evaluate out/mine out/other", "which of two runs is ahead on the first one's test rows, with an interval"),
+        ("zhat evaluate out/mine --strict", "exit code 1 where the density is not to be trusted, or does not fit"),
     ]),
     ("score", &[
         ("zhat score out/mine new.csv", "one log-density a line"),

@@ -94,14 +94,24 @@ fn evaluate_gives_every_number_and_a_verdict() {
         assert!(report[key].is_number(), "{key} of {report}");
     }
     let opinions = report["opinions"].as_array().expect("opinions");
-    assert_eq!(opinions.len(), 3);
+    assert_eq!(opinions.len(), 4);
     let (own, own_error) = (&opinions[0]["log_z"], &opinions[0]["standard_error"]);
-    for other in &opinions[1..] {
+    for other in &opinions[1..3] {
         let difference = own.as_f64().unwrap() - other["log_z"].as_f64().unwrap();
         let error = own_error.as_f64().unwrap().hypot(other["standard_error"].as_f64().unwrap());
         assert!(difference.abs() < 5.0 * error + 0.005, "{opinions:?}");
     }
+    assert_eq!(opinions[3]["from_above"], true, "{opinions:?}");
     assert_eq!(report["verdict"]["trusted"], true, "{report}");
+    let checks = report["verdict"]["checks"].as_array().expect("checks");
+    assert!(checks.len() >= 8, "{checks:?}");
+    for check in checks {
+        assert!(check["figure"].is_number() && check["threshold"].is_number(), "{check}");
+        assert!(check["passed"].is_boolean() && check["reason"].is_string(), "{check}");
+    }
+    let two_sample = &report["goodness"]["two_sample"];
+    let accuracy = two_sample["accuracy"].as_f64().expect("a share");
+    assert!((0.4..0.75).contains(&accuracy), "{two_sample}");
     let (model, data) = (&report["wasserstein"]["model"], &report["wasserstein"]["data"]);
     assert!(model.as_f64().unwrap() < 2.0 * data.as_f64().unwrap(), "{report}");
     // The same rows from a file give another likelihood by no more than their error.
@@ -158,8 +168,11 @@ fn a_model_without_a_z_has_no_likelihood_and_everything_says_so() {
     assert!(String::from_utf8_lossy(&scored.stderr).contains("no Z"));
     // The same energy as a tilt falls as its base does.
     fit("slope", "model.energy-form=tilted");
-    let evaluated = strictly("slope");
-    assert!(evaluated.status.success(), "{}", String::from_utf8_lossy(&evaluated.stdout));
+    let evaluated =
+        ["evaluate", "slope", "--particles", "500", "--estimates", "3", "--json", "--quiet"];
+    let evaluated: serde_json::Value =
+        serde_json::from_str(&done(&zhat(&evaluated))).expect("JSON");
+    assert_eq!(evaluated["verdict"]["trusted"], true, "{evaluated}");
 }
 
 #[test]
@@ -168,12 +181,16 @@ fn a_density_that_is_normalised_column_by_column_says_how_well_it_is_integrated(
     let mut arguments = with_settings(&fit);
     arguments.extend(["--set", "model.energy-form=tilted", "--set", "model.normalisation=local"]);
     assert!(done(&zhat(&arguments)).contains("error of the quadrature"));
-    let evaluate = ["evaluate", "local", "--estimates", "2", "--strict", "--quiet"];
+    let evaluate = ["evaluate", "local", "--estimates", "2", "--quiet"];
     assert!(done(&zhat(&evaluate)).contains("by quadrature"));
     let found = done(&zhat(&[&evaluate[..], &["--json"]].concat()));
     let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
     let error = found["quadrature_error"].as_f64().expect("a number");
     assert!(error > 0.0 && error < 0.01, "{found}");
+    assert_eq!(found["verdict"]["trusted"], true, "{found}");
+    let opinion = &found["opinions"][0];
+    assert_eq!(opinion["method"], "sampling of the integrals", "{found}");
+    assert!(opinion["log_z"].as_f64().expect("a number").abs() < 0.1, "{found}");
     assert_eq!((&found["log_z"], &found["se_log_z"]), (&0.0.into(), &0.0.into()));
     let page = fs::read_to_string(root().join("local/report.html")).expect("a page");
     assert!(page.contains("two rules of quadrature"), "{page}");
@@ -417,4 +434,42 @@ fn criteria_are_compared_and_a_comparison_is_taken_up_again() {
         }
     }
     assert_eq!(both[0], both[1]);
+}
+
+/// A run against itself, against a worse one, and against one of other columns.
+#[test]
+fn two_runs_are_compared_row_by_row() {
+    let compare =
+        |more: &[&str]| zhat(&[&["evaluate", run()], more, &["--json", "--quiet"]].concat());
+    let json = |more: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&done(&compare(more))).expect("JSON")
+    };
+    let itself = json(&[run()]);
+    assert_eq!((&itself["difference"], &itself["told_apart"]), (&0.0.into(), &false.into()));
+    let fit = ["fit", "builtin:banana", "--steps", "2", "--out", "worse"];
+    done(&zhat(&with_settings(&fit)));
+    let worse = json(&["worse"]);
+    assert_eq!(worse["told_apart"], true, "{worse}");
+    let interval = worse["interval"].as_array().expect("an interval");
+    assert!(interval[0].as_f64().unwrap() > 0.0, "{worse}");
+    let difference = worse["difference"].as_f64().unwrap();
+    let likelihoods = worse["log_likelihoods"].as_array().expect("two");
+    let [own, other] = [0, 1].map(|at: usize| likelihoods[at].as_f64().unwrap());
+    assert!((own - other - difference).abs() < 1e-9, "{worse}");
+    // On other rows, and in words.
+    let text = done(&zhat(&[
+        "evaluate",
+        run(),
+        "worse",
+        "builtin:banana",
+        "--max-rows",
+        "500",
+        "--quiet",
+    ]));
+    assert!(text.contains("The first run is ahead, by") && text.contains("500"), "{text}");
+    let other = ["fit", "builtin:mixture-3", "--steps", "2", "--out", "three"];
+    done(&zhat(&with_settings(&other)));
+    let refused = compare(&["three"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("different columns"));
 }

@@ -2,10 +2,13 @@
 //!
 //! Criteria are told apart by paired differences: for each seed, the mean over its test rows of how far one is ahead of the
 //! other; over seeds, their mean, with an error that holds the spread over seeds and the luck of the test rows that the seeds
-//! share. One is called the best only where it is ahead of every other by more than twice that error, and by more than that
-//! where few seeds leave the error itself uncertain. One seed knows nothing of the spread, and says so.
+//! share. One is called the best only where it is ahead of every other by more than chance gives, with all criteria taken together
+//! (Student's t with Holm's correction). One seed knows nothing of the spread, and says so.
 
 mod seeds;
+mod student;
+
+pub(crate) use student::{two_sided, two_sided_point};
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,10 +24,13 @@ use zhat_report::{Align, Table, export};
 use self::seeds::{OfSeed, OverSeeds};
 use crate::error::{Result, TableError};
 use crate::fit::{Base, Clock, Event, FitConfig, FitReport, Limit, Session, Time, nats};
-use crate::fitted::Fitted;
+use crate::fitted::{Fitted, holm};
 use crate::prepare::{Prepared, prepare_watched};
 use crate::report::{read_metrics, validation_curve};
 use crate::run::{RunDirectory, read_sealed};
+
+/// What chance gives less often than this is no chance.
+const LEVEL: f64 = 0.05;
 
 /// What every criterion gets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -68,7 +74,11 @@ pub struct Compared {
     pub behind_best: f64,
     /// Standard error of that, over seeds, rows and `log Z`; zero for the highest itself.
     pub se_behind_best: f64,
-    /// Whether that is more than chance; for the highest itself, whether it is so for all others.
+    /// An interval around it: in 95 % of cases all criteria are within theirs (Bonferroni's correction).
+    pub behind_best_interval: [f64; 2],
+    /// How often chance alone would give as much in one of the criteria (Holm's correction); 1 for the highest itself.
+    pub p_value: f64,
+    /// Whether that is less often than once in twenty; for the highest itself, whether it is so for all others.
     pub told_apart: bool,
     /// The proposal's own log-likelihood.
     pub proposal_log_likelihood: f64,
@@ -279,7 +289,13 @@ fn summarise(base: &FitConfig, options: &CompareOptions, cells: &[Vec<Cell>]) ->
             over_seeds(&|seed| cells[best][seed].of_rows.ahead_of(&cells_of[seed].of_rows))
         })
         .collect();
-    let told = |index: usize| behind[index].is_told_from_zero();
+    let others: Vec<usize> = (0..cells.len()).filter(|&index| index != best).collect();
+    let mut p_values = vec![1.0; cells.len()];
+    let of_others: Vec<f64> = others.iter().map(|&index| behind[index].p_value()).collect();
+    for (&index, p_value) in others.iter().zip(holm(&of_others)) {
+        p_values[index] = p_value;
+    }
+    let told = |index: usize| p_values[index] < LEVEL;
     let is_best = (0..cells.len()).all(|index| index == best || told(index));
     let criteria = options.criteria.iter().enumerate().map(|(index, criterion)| {
         let (own, behind, cells) = (&own[index], &behind[index], &cells[index]);
@@ -292,6 +308,11 @@ fn summarise(base: &FitConfig, options: &CompareOptions, cells: &[Vec<Cell>]) ->
             se_seeds: own.se_seeds,
             behind_best: behind.mean,
             se_behind_best: if index == best { 0.0 } else { behind.standard_error },
+            behind_best_interval: match index == best {
+                true => [0.0, 0.0],
+                false => behind.interval(LEVEL / others.len() as f64),
+            },
+            p_value: p_values[index],
             told_apart: if index == best { is_best } else { told(index) },
             proposal_log_likelihood: tests().map(|test| test.proposal_log_likelihood).sum::<f64>()
                 / cells.len() as f64,
@@ -347,8 +368,11 @@ impl Comparison {
             let behind = match (row.se_behind_best, row.told_apart) {
                 (0.0, true) => "best".into(),
                 (0.0, false) => "highest, not told apart".into(),
-                (error, true) => format!("{:.4} ± {error:.4}", row.behind_best),
-                (error, false) => format!("{:.4} ± {error:.4}, not told apart", row.behind_best),
+                (error, told) => {
+                    let [low, high] = row.behind_best_interval;
+                    let told = if told { "" } else { ", not told apart" };
+                    format!("{:.4} ± {error:.4} [{low:.4}, {high:.4}]{told}", row.behind_best)
+                }
             };
             table.row([
                 row.criterion.clone(),
@@ -381,7 +405,8 @@ impl Comparison {
         let lead = format!("{budget} for each criterion, {seeds}.");
         let mut page = Page::new(format!("{}: criteria on equal terms", self.source)).lead(lead);
         page = page.section("Test log-likelihood").table(
-            "Nats a row, in the units of the data. The difference to the highest is taken row by row, and its error over seeds, rows and log Z.",
+            "Nats a row, in the units of the data. The difference to the highest is taken row by row, and its error over seeds, rows and log Z; \
+             all intervals in brackets hold together in 95 % of cases.",
             &self.table(),
         );
         if let Some(truth) = self.truth {
@@ -405,6 +430,8 @@ mod tests {
             se_seeds: None,
             behind_best,
             se_behind_best,
+            behind_best_interval: [behind_best - 0.02, behind_best + 0.02],
+            p_value: if told_apart { 0.01 } else { 0.6 },
             told_apart,
             proposal_log_likelihood: -1.2,
             smallest_effective_sample_size: 0.5,

@@ -24,8 +24,8 @@ const ROWS: usize = 130_000;
 
 fn table() -> Table {
     let mut rng = Streams::new(1).stream("rows", 0, 0);
-    let mut row = |i: usize| [i as f32 / 7.0, rng.normal() as f32 + (i % 2) as f32 * 4.0];
-    Table::new(["a", "b"].map(String::from).to_vec(), (0..ROWS).flat_map(|i| row(i)).collect())
+    let row = |i: usize| [i as f32 / 7.0, rng.normal() as f32 + (i % 2) as f32 * 4.0];
+    Table::new(["a", "b"].map(String::from).to_vec(), (0..ROWS).flat_map(row).collect())
 }
 
 fn config(source: &Path) -> FitConfig {

@@ -22,6 +22,7 @@ mod linalg;
 pub mod model;
 mod naming;
 mod normal;
+mod pareto;
 pub mod proposal;
 pub mod ranks;
 pub mod rng;
@@ -34,4 +35,4 @@ pub mod weights;
 
 pub use burn;
 pub use error::{Error, Result};
-pub use normal::normal_quantile;
+pub use normal::{log_normal_mass, normal_quantile};

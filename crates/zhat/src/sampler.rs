@@ -3,7 +3,10 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use crate::diagnostics::{effective_sample_size, split_r_hat};
+use crate::diagnostics::{
+    bulk_effective_sample_size, effective_sample_size, rank_normalised_r_hat, split_r_hat,
+    tail_effective_sample_size,
+};
 use crate::error::{Result, at_least};
 use crate::host::{Place, to_host};
 use crate::kernel::{Kernel, State};
@@ -131,5 +134,19 @@ impl Samples {
     /// Split R-hat of each coordinate: close to 1 when the chains agree, not a number where no chain moves.
     pub fn split_r_hats(&self) -> Vec<f64> {
         (0..self.dimension).map(|at| split_r_hat(&self.chains(at))).collect()
+    }
+
+    /// Effective number of independent draws for the middle of each coordinate, and for its tails (Vehtari et al., 2021): at least
+    /// some hundreds are wanted of both.
+    pub fn bulk_and_tail_effective_sample_sizes(&self) -> Vec<[f64; 2]> {
+        let of = |chains: Vec<Vec<f64>>| {
+            [bulk_effective_sample_size(&chains), tail_effective_sample_size(&chains)]
+        };
+        (0..self.dimension).map(|at| of(self.chains(at))).collect()
+    }
+
+    /// Rank-normalised split R-hat of each coordinate: below 1.01 when the chains agree, in their middle and in their width.
+    pub fn rank_normalised_r_hats(&self) -> Vec<f64> {
+        (0..self.dimension).map(|at| rank_normalised_r_hat(&self.chains(at))).collect()
     }
 }

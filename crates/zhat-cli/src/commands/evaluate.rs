@@ -1,12 +1,17 @@
 //! `zhat evaluate`: a likelihood, and whether it can be trusted.
 
+use std::path::{Path, PathBuf};
+
 use zhat::rng::Streams;
 use zhat::smc::Resampling;
 use zhat_report::{Align, Table};
+use zhat_table::TableError;
 use zhat_table::data::Missing;
 use zhat_table::density::Estimation;
 use zhat_table::fit::nats;
-use zhat_table::fitted::{Assessment, DistanceKind, assess, distances};
+use zhat_table::fitted::{
+    Assessment, DistanceKind, Paired, assess, checks_table, distances, paired,
+};
 
 use super::table_options::{RunOptions, TableOptions};
 use crate::exit::Outcome;
@@ -16,8 +21,9 @@ use crate::progress::watched;
 pub struct Arguments {
     #[command(flatten)]
     run: RunOptions,
-    /// A file or builtin:NAME [default: the test part of the run's own data]
-    data: Option<String>,
+    /// A file or builtin:NAME [default: the test part of the run's own data]; before it another run, to compare the two on
+    #[arg(num_args = 0..=2, value_name = "RUN|DATA")]
+    more: Vec<String>,
     #[command(flatten)]
     table: TableOptions,
     /// Leave out rows with missing cells
@@ -38,7 +44,7 @@ pub struct Arguments {
     /// Also 2-Wasserstein distances between N draws of the model and N rows (exact up to 10,000, sliced above)
     #[arg(long, value_name = "N")]
     wasserstein: Option<usize>,
-    /// Exit with 1 if the likelihood is not to be trusted
+    /// Exit with 1 if the likelihood is not to be trusted, or the model does not fit
     #[arg(long)]
     strict: bool,
     /// Seed of everything random
@@ -49,18 +55,40 @@ pub struct Arguments {
     json: bool,
 }
 
+/// What an estimate that starts from rows is worth.
+const FROM_ROWS: &str = "SMC estimates log Z from below, and conditional SMC from above as far as the rows are like draws of the model: \
+                         they are not exact draws of it.";
+
 /// Estimates of a Wasserstein distance.
 const DISTANCES: usize = 10;
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (fitted, watch) = arguments.run.open()?;
+    let (other, data) = match arguments.more.as_slice() {
+        [run, rest @ ..] if is_run(run) => (Some(run), rest.first()),
+        [data] => (None, Some(data)),
+        [] => (None, None),
+        [run, ..] => {
+            let path = PathBuf::from(run);
+            return Err(TableError::Unfinished { path, file: "model" }.into());
+        }
+    };
     // A model that knows what its columns are scores rows by what is observed of them.
     let missing = match (arguments.drop_missing, fitted.kinds()) {
         (true, _) => Missing::Drop,
         (false, Some(_)) => Missing::Keep,
         (false, None) => Missing::Refuse,
     };
-    let rows = match &arguments.data {
+    if let Some(run) = other {
+        let other = arguments.run.open_other(Path::new(run), &watch)?;
+        let options = arguments.table.read(missing);
+        let data = data.map(|data| (&**data, &options));
+        let found = watched(arguments.run.quiet, "comparing", None, &watch, || {
+            paired(&fitted, &other, data, arguments.seed)
+        })??;
+        return tell_paired(arguments, run, &found);
+    }
+    let rows = match data {
         None => fitted.own_rows()?,
         Some(data) => fitted.rows_of(data, &arguments.table.read(missing), arguments.seed)?,
     };
@@ -90,10 +118,42 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         println!("{}", serde_json::to_string_pretty(&assessment)?);
     } else {
         print!("{}", table(&assessment));
+        if assessment.likelihood.estimates > 0 && assessment.opinions.len() > 1 {
+            println!("\n{FROM_ROWS}");
+        }
+        print!("\n{}", checks_table(&assessment.verdict.checks));
         println!("\n{}", assessment.verdict);
     }
-    let failed = arguments.strict && !assessment.verdict.trusted;
+    let failed = arguments.strict && !assessment.verdict.is_good();
     Ok(if failed { Outcome::Failed } else { Outcome::Done })
+}
+
+/// Whether a name is that of a run's directory.
+fn is_run(name: &str) -> bool {
+    Path::new(name).join("model.json").is_file()
+}
+
+fn tell_paired(arguments: &Arguments, other: &str, found: &Paired) -> anyhow::Result<Outcome> {
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(found)?);
+        return Ok(Outcome::Done);
+    }
+    let mut table = Table::new([("", Align::Left), ("", Align::Right), ("", Align::Left)]);
+    let Paired { rows, log_likelihoods: [own, others], difference, standard_error, .. } = found;
+    let [low, high] = found.interval;
+    let plain = String::new;
+    table.row(["rows".into(), rows.to_string(), plain()]);
+    table.row([arguments.run.run.display().to_string(), format!("{own:.4}"), "nats a row".into()]);
+    table.row([other.to_owned(), format!("{others:.4}"), plain()]);
+    table.row([
+        "the first is ahead by, row by row".into(),
+        format!("{difference:.4}"),
+        format!("± {standard_error:.4}, [{low:.4}, {high:.4}] at 95 %, p = {:.3}", found.p_value),
+    ]);
+    print!("{table}");
+    println!("\n{}", found.sentence());
+    found.notes.iter().for_each(|note| println!("Note: {note}."));
+    Ok(Outcome::Done)
 }
 
 fn table(assessment: &Assessment) -> Table {
@@ -128,14 +188,16 @@ fn table(assessment: &Assessment) -> Table {
         };
         row("the truth's", format!("{truth:.4}"), above);
     }
-    for opinion in &assessment.opinions {
+    for (at, opinion) in assessment.opinions.iter().enumerate() {
         let size = opinion
             .effective_sample_size
             .map_or_else(String::new, |size| format!(", {size:.0} effective draws"));
+        let dropped = if at == 0 || opinion.is_sound() { "" } else { ": too few, dropped" };
+        let side = if opinion.from_above { ", from above" } else { "" };
         row(
             &format!("log Z by {}", opinion.method),
             format!("{:.4}", opinion.log_z),
-            format!("± {:.4}{size}", opinion.standard_error),
+            format!("± {:.4}{size}{dropped}{side}", opinion.standard_error),
         );
     }
     if !likelihood.tail.log_p_tilde.is_empty() {
@@ -144,7 +206,7 @@ fn table(assessment: &Assessment) -> Table {
     }
     if !likelihood.tail.falls {
         row("log Z", nats(likelihood.log_z), plain());
-    } else if assessment.opinions.is_empty() {
+    } else if likelihood.estimates == 0 {
         let by_quadrature = match likelihood.quadrature_error {
             0.0 => String::new(),
             error => format!(", its integrals ± {error:.1e} by quadrature"),
@@ -164,6 +226,17 @@ fn table(assessment: &Assessment) -> Table {
             format!("{:.1} % of {} particles", 100.0 * mean, likelihood.particles),
         );
         row("largest weight of a particle", format!("{:.2e}", likelihood.largest_weight), plain());
+        let tails = &likelihood.pareto_k;
+        row(
+            "k-hat of the weights of a stage, largest and mean",
+            format!("{:.2}", tails.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+            format!("{:.2}", tails.iter().sum::<f64>() / tails.len() as f64),
+        );
+        row(
+            "standard error of log Z by genealogies",
+            format!("{:.4}", likelihood.se_log_z_by_genealogy),
+            format!("{:.4} from one estimate to the next", likelihood.se_log_z),
+        );
     }
     if let Some(found) = &assessment.wasserstein {
         let kind = match found.kind {

@@ -36,6 +36,11 @@ impl RunOptions {
         let workers = ranks::workers(self.threads)?;
         Ok((self.modified.open(&self.run, workers, &watch)?, watch))
     }
+
+    /// Opens another model in the same way.
+    pub fn open_other(&self, run: &Path, watch: &Arc<Watch>) -> anyhow::Result<Fitted> {
+        self.modified.open(run, self.threads, watch)
+    }
 }
 
 /// Whether a run has to be as its fit wrote it.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::student::{two_sided, two_sided_point};
+
 /// A number for every test row of one seed's fit: a log-density, or how far one is ahead of another.
 #[derive(Debug, Clone)]
 pub(super) struct OfSeed {
@@ -93,22 +95,15 @@ impl OverSeeds {
         }
     }
 
-    /// Whether the mean is so far from zero that chance alone gets there less often than once in twenty times.
-    ///
-    /// That is twice the error, and more where the error itself is little known (Student's t).
-    pub fn is_told_from_zero(&self) -> bool {
-        self.mean.abs() > self.quantile() * self.standard_error
+    /// How often chance alone gets as far from zero (Student's t: the error itself is little known where there are few seeds).
+    pub fn p_value(&self) -> f64 {
+        two_sided(self.mean / self.standard_error, self.degrees_of_freedom)
     }
 
-    /// The two-sided 5 % point of Student's t.
-    fn quantile(&self) -> f64 {
-        const FEW: [f64; 9] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
-        let whole = self.degrees_of_freedom as usize;
-        match FEW.get(whole.max(1) - 1) {
-            Some(&point) => point,
-            // 2.23 for ten, and 2 for many, to 0.03.
-            None => 2.0 + 2.3 / self.degrees_of_freedom,
-        }
+    /// An interval around the mean that holds the truth but for a share of cases.
+    pub fn interval(&self, level: f64) -> [f64; 2] {
+        let reach = two_sided_point(level, self.degrees_of_freedom) * self.standard_error;
+        [self.mean - reach, self.mean + reach]
     }
 }
 
@@ -166,7 +161,7 @@ mod tests {
         let mut covered = [0.0; 2];
         for _ in 0..TIMES {
             let seeds = simulate(sizes, table, &mut rng);
-            covered[0] += f64::from(u8::from(!OverSeeds::new(&seeds).is_told_from_zero()));
+            covered[0] += f64::from(u8::from(OverSeeds::new(&seeds).p_value() > 0.05));
             covered[1] += f64::from(u8::from(old_rule(&seeds)));
         }
         covered.map(|number| number / TIMES as f64)

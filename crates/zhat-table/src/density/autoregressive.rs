@@ -17,6 +17,12 @@ use crate::memory;
 /// Particles of the other opinions on `log Z`, at most: they are a check, and need not be as sharp.
 const MOST_FOR_OPINIONS: usize = 200_000;
 
+/// Particles around a row, at most, in the opinion from rows.
+const MOST_AROUND_A_ROW: usize = 4_000;
+/// Rows at whose prefixes normalisers are sampled, and draws for each factor.
+const ROWS_FOR_NORMALISERS: usize = 64;
+const DRAWS_FOR_NORMALISERS: usize = 200;
+
 /// An autoregressive EBM with its columns and their units.
 #[derive(Debug)]
 pub struct ArDensity {
@@ -118,6 +124,19 @@ impl ArDensity {
         (features, whole)
     }
 
+    /// Some of the rows that have no holes, as features.
+    fn whole_rows(&self, rows: &[f32], most: usize) -> Vec<f32> {
+        let columns = self.columns.len();
+        let whole: Vec<&[f32]> = rows
+            .chunks_exact(columns)
+            .filter(|row| !row.iter().any(|cell| cell.is_nan()))
+            .collect();
+        let number = whole.len().min(most);
+        let some: Vec<f32> =
+            (0..number).flat_map(|at| whole[at * whole.len() / number]).copied().collect();
+        self.standardiser.features(&some)
+    }
+
     /// Plain importance sampling: SMC that never resamples.
     fn importance(&self, particles: usize, estimates: usize, streams: &Streams) -> Result<Opinion> {
         let never = ResampleWhen::EffectiveSampleSizeBelow(0.0);
@@ -202,11 +221,16 @@ impl Density for ArDensity {
 
     fn cells(&self, rows: &[f32]) -> Result<Option<CellScores>> {
         self.watch.check()?;
-        let (mut features, whole) = self.whole_features(rows);
-        // Of a value with a cell the share below is anywhere between those of its ends: uniform, where the density is right.
-        self.standardiser.spread(&mut features, &mut Streams::new(0).stream("cells", 0, 0));
+        let (features, whole) = self.whole_features(rows);
         let Some(mut cells) = self.evaluator.cells(&features) else { return Ok(None) };
         self.watch.check()?;
+        // Of what is counted the share below is anywhere in the mass of its class or cell: uniform, where the density is right.
+        let mut rng = Streams::new(0).stream("cells", 0, 0);
+        for (cell, (below, log_p)) in cells.below.iter_mut().zip(&cells.log_p).enumerate() {
+            if self.standardiser.is_counted(cell % self.columns.len()) {
+                *below = (*below - rng.uniform() * log_p.exp()).clamp(0.0, 1.0);
+            }
+        }
         let log_derivatives = self.standardiser.cell_log_derivatives(rows);
         let of_cells = cells.log_p.iter_mut().zip(&mut cells.below).zip(log_derivatives);
         for (cell, ((log_p, below), log_derivative)) in of_cells.enumerate() {
@@ -257,6 +281,8 @@ impl Density for ArDensity {
                 log_z_hat: run.log_z_hat,
                 effective_sample_size: run.effective_sample_size.iter().map(share).collect(),
                 largest_weight: run.largest_weight.iter().copied().fold(0.0, f64::max),
+                pareto_k: run.pareto_k.clone(),
+                relative_variance: run.relative_variance,
                 far_out: (0..settings.particles).filter(|&p| far(p)).map(|p| run.weights[p]).sum(),
             })
         };
@@ -272,6 +298,30 @@ impl Density for ArDensity {
             self.importance(particles, settings.estimates, streams)?,
             self.bridge(particles, settings.estimates, streams)?,
         ])
+    }
+
+    fn opinion_from_rows(
+        &self,
+        rows: &[f32],
+        settings: &Estimation,
+        streams: &Streams,
+    ) -> Result<Option<Opinion>> {
+        let sampled = self.is_normalised();
+        let most = if sampled { ROWS_FOR_NORMALISERS } else { settings.estimates };
+        let rows = self.whole_rows(rows, most);
+        let number = rows.len() / self.columns.len();
+        if self.criterion == Method::QOnly || number < 2 {
+            return Ok(None);
+        }
+        let streams = streams.derive("from-rows", 0);
+        if sampled {
+            let draws = DRAWS_FOR_NORMALISERS;
+            let sums = self.evaluator.sampled_normalisers(draws, &rows, &streams)?;
+            return Ok(Some(Opinion::new("sampling of the integrals", &sums, None)));
+        }
+        let smc = SmcConfig::new(settings.particles.min(MOST_AROUND_A_ROW))?;
+        let log_z_hats = self.evaluator.log_z_from_rows(&smc, &rows, &streams)?;
+        Ok(Some(Opinion::from_above("conditional SMC from rows", &log_z_hats)))
     }
 
     fn tail(&self, rows: &[f32]) -> Result<Tail> {

@@ -131,9 +131,16 @@ impl Density for Cells {
         Ok(found)
     }
 
-    /// Of rows with noise in their discrete columns, as the fitted density is.
+    /// Of rows with noise in their discrete columns, as the fitted density is: it is added here.
     fn cells(&self, rows: &[f32]) -> Result<Option<CellScores>> {
-        self.inner.cells(rows)
+        let mut rng = Streams::new(0).stream("noise-of-cells", 0, 0);
+        let number = self.discrete.iter().flatten().count();
+        let mut points = Vec::with_capacity(rows.len());
+        for row in rows.chunks_exact(self.discrete.len()) {
+            let point: Vec<f64> = (0..number).map(|_| rng.uniform()).collect();
+            points.extend(self.at(row, &point));
+        }
+        self.inner.cells(&points)
     }
 
     /// Given a discrete cell, the others are drawn given points of it, each as often as its marginal density says.
@@ -186,6 +193,15 @@ impl Density for Cells {
 
     fn opinions(&self, settings: &Estimation, streams: &Streams) -> Result<Vec<Opinion>> {
         self.inner.opinions(settings, streams)
+    }
+
+    fn opinion_from_rows(
+        &self,
+        rows: &[f32],
+        settings: &Estimation,
+        streams: &Streams,
+    ) -> Result<Option<Opinion>> {
+        self.inner.opinion_from_rows(&self.centres(rows), settings, streams)
     }
 
     fn tail(&self, rows: &[f32]) -> Result<Tail> {

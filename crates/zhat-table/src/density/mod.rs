@@ -62,7 +62,8 @@ pub trait Density: std::fmt::Debug + Send + Sync {
     }
 
     /// What the density says of every cell given those before it in its row: log-densities, which sum to those of the rows, and shares
-    /// of the mass below; NaN for a row with a missing cell. None where it says nothing of a cell without those after it.
+    /// of the mass below, which are uniform where the density is right (of what is counted they are anywhere between those of its ends);
+    /// NaN for a row with a missing cell. None where it says nothing of a cell without those after it.
     ///
     /// # Shapes
     /// - `rows`: `[n, columns]`
@@ -85,6 +86,22 @@ pub trait Density: std::fmt::Debug + Send + Sync {
 
     /// `log Z` by other methods, as a check on the estimates.
     fn opinions(&self, settings: &Estimation, streams: &Streams) -> Result<Vec<Opinion>>;
+
+    /// `log Z` by a method that starts from rows, as a check from the other side: it is too high where estimates by fresh particles
+    /// are too low. Rows of the data are not exact draws of the density, so it is a bound only as far as they are like those.
+    ///
+    /// Where integrals are done by quadrature, they are sampled instead, and `log Z` should be 0. None where there is nothing to check.
+    ///
+    /// # Shapes
+    /// - `rows`: `[n, columns]`, of which some are used
+    fn opinion_from_rows(
+        &self,
+        _rows: &[f32],
+        _settings: &Estimation,
+        _streams: &Streams,
+    ) -> Result<Option<Opinion>> {
+        Ok(None)
+    }
 
     /// How the density falls far out, at its worst: in what column, and whether there is an integral.
     ///
@@ -137,6 +154,10 @@ pub struct Estimate {
     pub largest_weight: f64,
     /// Share of the mass with a feature further out than [`FAR_OUT`].
     pub far_out: f64,
+    /// Shape of the tail of every stage's weights ([`pareto_k`](zhat::evaluate::pareto_k)).
+    pub pareto_k: Vec<f64>,
+    /// Variance of `Z-hat / Z` by this estimate alone, from who descends from whom.
+    pub relative_variance: f64,
 }
 
 /// In standard deviations of the features, after a map to normal scores if there is one: heavy tails of the data are not far
@@ -170,7 +191,7 @@ impl Tail {
         [name, format!("{}, {}", short(first), short(last))]
     }
 
-    fn ends(&self) -> [[f64; 2]; 2] {
+    pub(crate) fn ends(&self) -> [[f64; 2]; 2] {
         let ends = [self.log_p_tilde.first(), self.log_p_tilde.last()];
         ends.map(|end| end.copied().unwrap_or([f64::NAN; 2]))
     }
@@ -199,13 +220,34 @@ pub struct Opinion {
     pub standard_error: f64,
     /// Effective draws behind one estimate; for SMC, in its worst stage.
     pub effective_sample_size: Option<f64>,
+    /// Whether it is an upper bound in expectation, so that only one that is higher disagrees.
+    pub from_above: bool,
 }
 
 impl Opinion {
     /// From independent estimates.
     pub fn new(method: &str, log_z_hats: &[f64], effective_sample_size: Option<f64>) -> Self {
         let LogZ { log_z, standard_error, .. } = LogZ::from_estimates(log_z_hats);
-        Self { method: method.into(), log_z, standard_error, effective_sample_size }
+        Self {
+            method: method.into(),
+            log_z,
+            standard_error,
+            effective_sample_size,
+            from_above: false,
+        }
+    }
+
+    /// From estimates whose reciprocals are unbiased for `1 / Z`: the mean of their logs, which is not below `log Z` in expectation.
+    pub fn from_above(method: &str, log_z_hats: &[f64]) -> Self {
+        let LogZ { mean_log_z_hat, spread, .. } = LogZ::from_conditional_estimates(log_z_hats);
+        let standard_error = spread / (log_z_hats.len() as f64).sqrt();
+        Self {
+            method: method.into(),
+            log_z: mean_log_z_hat,
+            standard_error,
+            effective_sample_size: None,
+            from_above: true,
+        }
     }
 }
 

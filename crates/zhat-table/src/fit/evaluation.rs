@@ -48,6 +48,13 @@ pub struct Likelihood {
     /// Smallest of them; 1 where there are none.
     #[serde(deserialize_with = "number_or_null")]
     pub smallest_effective_sample_size: f64,
+    /// Standard error of `log Z` by the genealogies of the estimates, each by itself (Lee and Whiteley, 2018): beside
+    /// [`se_log_z`](Self::se_log_z), which is from one estimate to the next. Not a number in results of earlier versions.
+    #[serde(default = "not_known", deserialize_with = "number_or_null")]
+    pub se_log_z_by_genealogy: f64,
+    /// Shape of the tail of the weights after each stage, averaged over the estimates; above 0.7 their mean says little.
+    #[serde(default, deserialize_with = "numbers_or_null")]
+    pub pareto_k: Vec<f64>,
     /// Rows.
     pub rows: usize,
     /// Largest weight of a single particle, at any stage of any estimate.
@@ -82,8 +89,14 @@ pub fn nats(value: f64) -> String {
     if value.is_nan() { "no Z".into() } else { format!("{value:.4}") }
 }
 
+fn not_known() -> f64 {
+    f64::NAN
+}
+
 /// JSON has no number that is none, and `null` for it: every figure that is written can be read again.
-fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<f64, D::Error> {
+pub(crate) fn number_or_null<'de, D: Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
@@ -115,6 +128,13 @@ pub fn evaluate(
     let mean_of_stage =
         |stage| estimates.iter().map(|e| e.effective_sample_size[stage]).sum::<f64>() / number;
     let effective_sample_size: Vec<f64> = (0..stages).map(mean_of_stage).collect();
+    // JSON has no infinity, and a mean with one is one.
+    let tail_of_stage = |stage: usize| {
+        let tails = estimates.iter().map(|estimate| estimate.pareto_k[stage].min(LARGEST_TAIL));
+        tails.sum::<f64>() / number
+    };
+    let genealogies = estimates.iter().map(|estimate| estimate.relative_variance.max(0.0));
+    let se_log_z_by_genealogy = genealogies.sum::<f64>().sqrt() / number.max(1.0);
     // Without rows the density's own draws are the contexts.
     let tail = match rows.is_empty() {
         true => density.tail(&contexts(density, streams)?)?,
@@ -135,6 +155,8 @@ pub fn evaluate(
         proposal_se_test,
         smallest_effective_sample_size: effective_sample_size.iter().copied().fold(1.0, f64::min),
         effective_sample_size,
+        se_log_z_by_genealogy,
+        pareto_k: (0..stages).map(tail_of_stage).collect(),
         rows: scores.log_q.len(),
         largest_weight: estimates.iter().map(|e| e.largest_weight).fold(0.0, f64::max),
         far_out: [far_out, share_far_out(density, rows)],
@@ -144,6 +166,9 @@ pub fn evaluate(
         estimates: estimates.len(),
     })
 }
+
+/// Tails heavier than this are all the same: nothing has a mean.
+const LARGEST_TAIL: f64 = 10.0;
 
 /// Particles of a fit's cross-check of `log Z`, at most: a verdict needs no more, and the paper's presets have ten times as many.
 const MOST_FOR_CROSS_CHECK: usize = 20_000;
@@ -217,6 +242,8 @@ mod tests {
             proposal_se_test: none,
             effective_sample_size: vec![none, 0.5],
             smallest_effective_sample_size: none,
+            se_log_z_by_genealogy: none,
+            pareto_k: vec![none],
             rows: 0,
             largest_weight: none,
             far_out: [none, 0.25],

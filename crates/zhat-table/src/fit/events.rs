@@ -5,7 +5,7 @@ use zhat::train::{Answer, StepReport};
 
 use super::evaluation::Likelihood;
 use super::folds::CrossValidation;
-use crate::fitted::Verdict;
+use crate::fitted::{Goodness, Verdict};
 
 /// A line of `metrics.jsonl`, which has what was measured then.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -77,7 +77,10 @@ pub struct FitReport {
     pub notes: Vec<String>,
     /// Test log-likelihood with its errors.
     pub test: Likelihood,
-    /// Whether it can be trusted.
+    /// Whether the model fits the test rows, where there are any.
+    #[serde(default)]
+    pub goodness: Option<Goodness>,
+    /// Whether the likelihood can be trusted, and the model fits.
     pub verdict: Verdict,
     /// Mean log-density of the test rows under the truth, where it is known.
     pub truth: Option<f64>,

@@ -492,6 +492,7 @@ impl Session {
             ended: ended.into(),
             notes,
             test: assessment.likelihood,
+            goodness: assessment.goodness,
             verdict: assessment.verdict,
             truth: self.data.truth_of_test,
             seconds: started.elapsed().as_secs_f64(),

@@ -4,6 +4,7 @@ use serde::Serialize;
 use zhat::rng::Streams;
 
 use super::Distances;
+use super::goodness::{Goodness, goodness};
 use super::verdict::Verdict;
 use crate::density::{Density, Estimation, Opinion};
 use crate::error::{Result, TableError};
@@ -19,7 +20,9 @@ pub struct Assessment {
     pub truth: Option<f64>,
     /// `log Z` as it is estimated, and by other methods beside it; none where nothing is estimated, or there is no `Z`.
     pub opinions: Vec<Opinion>,
-    /// Whether the likelihood can be trusted.
+    /// Whether the model fits the rows; none where there are none, or there is no `Z`.
+    pub goodness: Option<Goodness>,
+    /// Whether the likelihood can be trusted, and the model fits.
     pub verdict: Verdict,
     /// 2-Wasserstein distances between rows of the model and rows of the data.
     pub wasserstein: Option<Distances>,
@@ -59,11 +62,18 @@ pub(crate) fn assess_by(
             log_z: likelihood.log_z,
             standard_error: likelihood.se_log_z,
             effective_sample_size: Some(effective),
+            from_above: false,
         });
     }
     if let Some(settings) = cross_check.filter(|_| has_integral) {
         opinions.extend(density.opinions(settings, streams)?);
+        opinions.extend(density.opinion_from_rows(rows, settings, streams)?);
     }
-    let verdict = Verdict::new(&likelihood, &opinions, density.columns(), density.criterion());
-    Ok(Assessment { likelihood, truth: None, opinions, verdict, wasserstein: None })
+    let goodness = match has_integral && likelihood.rows > 0 {
+        true => Some(goodness(density, rows, streams)?),
+        false => None,
+    };
+    let (columns, criterion) = (density.columns(), density.criterion());
+    let verdict = Verdict::new(&likelihood, &opinions, goodness.as_ref(), columns, criterion);
+    Ok(Assessment { likelihood, truth: None, opinions, goodness, verdict, wasserstein: None })
 }

@@ -2,13 +2,18 @@
 
 mod assess;
 mod calibration;
+mod check;
 mod correlation;
+mod discriminant;
 mod distance;
+mod goodness;
 mod impute;
+mod paired;
 mod rows;
 mod sample;
 mod score;
 mod strangest;
+mod two_sample;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -24,16 +29,21 @@ use zhat::watch::Watch;
 
 pub(crate) use assess::assess_by;
 pub use assess::{Assessment, assess};
+pub(crate) use calibration::holm;
 pub use calibration::{Calibration, Uniformity};
+pub use check::{About, Check, checks_table};
 pub use correlation::{PairDifference, errors_by_chance, pair_differences, rank_correlations};
 pub use distance::{DistanceKind, Distances, MOST_FOR_EXACT, distances};
+pub use goodness::{ColumnFit, Goodness, goodness};
 pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute, impute_rows};
+pub use paired::{Paired, paired};
 pub use rows::TestRows;
 pub(crate) use rows::mean_log_density;
 pub(crate) use sample::worth_fewer;
 pub use sample::{Sample, SampleOptions, sample};
 pub use score::{ScoreOptions, Scored, Scores, score, score_rows};
 pub use strangest::{StrangeRow, Strangest, strangest};
+pub use two_sample::{TwoSample, two_sample};
 pub use verdict::Verdict;
 
 use crate::data::kinds::{Code, Kind};

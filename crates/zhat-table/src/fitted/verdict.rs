@@ -1,10 +1,12 @@
-//! Whether a likelihood can be trusted, in words.
+//! Whether a likelihood can be trusted and the model fits, in words.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use zhat::criterion::Method;
 
+use super::check::{About, Check};
+use super::goodness::Goodness;
 use crate::density::Opinion;
 use crate::fit::Likelihood;
 
@@ -16,8 +18,12 @@ const LARGEST_WEIGHT: f64 = 0.1;
 const LARGEST_ERROR: f64 = 0.1;
 /// The largest error of integrals by quadrature, in nats: above it the rules are too coarse for what they integrate.
 const LARGEST_QUADRATURE_ERROR: f64 = 0.01;
+/// The heaviest tail of weights with which an estimate gets better at a rate that anybody could wait for (Vehtari et al., 2024).
+const LARGEST_K: f64 = 0.7;
 /// Two estimates that differ by more of their joint standard errors than this disagree.
 const DISAGREEMENT: f64 = 4.0;
+/// And those that differ by more nats than this do so however large their errors are.
+const LARGEST_DISAGREEMENT: f64 = 0.2;
 /// Differences below this, in nats, are of no interest to anybody.
 const NEGLIGIBLE: f64 = 0.005;
 
@@ -27,27 +33,33 @@ const MORE_FAR_OUT: f64 = 0.05;
 const BY_SMC_RNCE: &str =
     "fit with the criterion smc-rnce, which is least sensitive to a poor proposal";
 
-/// Whether a likelihood can be trusted, if not why, and what to do.
+/// Whether a likelihood can be trusted and the model fits, if not why, and what to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Whether it can.
+    /// Whether the number is right: there is a `Z`, and it is known.
     pub trusted: bool,
-    /// What speaks against it.
+    /// Whether the model's draws are like rows that it was not fitted to; none where nobody looked.
+    #[serde(default)]
+    pub fits: Option<bool>,
+    /// What was looked at.
+    #[serde(default)]
+    pub checks: Vec<Check>,
+    /// What speaks against it: those of the checks that failed.
     pub reasons: Vec<String>,
     /// What to do about it.
     pub advice: Vec<String>,
 }
 
 impl Verdict {
-    /// Judges the first of the opinions on `log Z` by its own weights and by the others; nobody is told to train by the criterion
-    /// that it was trained by.
+    /// Judges the first of the opinions on `log Z` by its own weights and by the others, and the model by its fit; nobody is told to
+    /// train by the criterion that it was trained by.
     pub(super) fn new(
         likelihood: &Likelihood,
         opinions: &[Opinion],
+        goodness: Option<&Goodness>,
         columns: &[String],
         criterion: Option<Method>,
     ) -> Self {
-        let mut reasons = Vec::new();
         let tail = &likelihood.tail;
         if !tail.falls {
             let reason = format!(
@@ -59,86 +71,22 @@ impl Verdict {
                 "fit with model.energy-form=tilted, which falls as its base does",
                 "or confine the energy: model.confine=8, further out than the data",
             ];
-            let advice = advice.map(String::from).to_vec();
-            return Self { trusted: false, reasons: vec![reason], advice };
+            let [_, far] = tail.ends();
+            let check = Check::at_most(NAME_OF_TAIL, f64::NAN, 0.0, reason);
+            let check = Check { figure: far[1].clamp(f64::MIN, f64::MAX), ..check };
+            return Self::of(vec![check], advice.map(String::from).to_vec());
         }
         if likelihood.rows == 0 {
             let reason =
                 "there are no test rows (data.split.test is 0), and so no likelihood of them";
             let advice = "keep some rows for the test, or evaluate the run on a file of rows";
-            return Self {
-                trusted: false,
-                reasons: vec![reason.into()],
-                advice: vec![advice.into()],
-            };
+            let check = Check::at_least("rows", 0.0, 1.0, reason.into());
+            return Self::of(vec![check], vec![advice.into()]);
         }
-        if !likelihood.log_likelihood.is_finite() {
-            reasons.push("the log-likelihood is not a finite number".into());
-        }
-        let stages = likelihood.effective_sample_size.iter().zip(columns);
-        if let Some((share, column)) = stages.min_by(|(a, _), (b, _)| a.total_cmp(b)) {
-            let effective = share * likelihood.particles as f64;
-            if effective.is_nan() || effective < ENOUGH_PARTICLES {
-                reasons.push(format!(
-                    "only {effective:.1} of {} particles are effective at column {column} (at least {ENOUGH_PARTICLES} are needed)",
-                    likelihood.particles
-                ));
-            }
-        }
-        if likelihood.largest_weight > LARGEST_WEIGHT {
-            reasons.push(format!(
-                "one particle has {:.0} % of all weight at some stage",
-                100.0 * likelihood.largest_weight
-            ));
-        }
-        if likelihood.collapsed {
-            reasons.push(format!(
-                "the {} estimates of Z are worth {:.1}: one dominates, and log Z-hat spreads by {:.1} nats, so that log Z is \
-                 too low by an unknown amount",
-                likelihood.estimates, likelihood.effective_estimates, likelihood.spread_of_log_z_hat
-            ));
-        }
-        if likelihood.se_log_z.is_nan() || likelihood.se_log_z > LARGEST_ERROR {
-            reasons.push(format!("log Z has a standard error of {:.3} nats", likelihood.se_log_z));
-        }
-        let by_quadrature = likelihood.quadrature_error;
-        if by_quadrature.is_nan() || by_quadrature > LARGEST_QUADRATURE_ERROR {
-            reasons.push(format!(
-                "the integrals in a row's log-density are known to {by_quadrature:.3} nats only: the model is too rough for \
-                 their quadrature"
-            ));
-        }
-        let [model, rows] = likelihood.far_out;
-        if model > 2.0 * rows + MORE_FAR_OUT {
-            reasons.push(format!(
-                "{:.0} % of the model's mass, but {:.1} % of the rows, is further than five standard deviations out: the \
-                 energy hardly grows there",
-                100.0 * model,
-                100.0 * rows
-            ));
-        }
-        let (own, others) = opinions.split_at(opinions.len().min(1));
-        for (own, other) in own.iter().flat_map(|own| others.iter().map(move |other| (own, other)))
-        {
-            if !other.is_sound() {
-                continue;
-            }
-            let difference = (own.log_z - other.log_z).abs();
-            let error = own.standard_error.hypot(other.standard_error);
-            if difference > DISAGREEMENT * error + NEGLIGIBLE {
-                reasons.push(format!(
-                    "{} says log Z is {:.3} ± {:.3}, {} {:.3} ± {:.3}",
-                    own.method,
-                    own.log_z,
-                    own.standard_error,
-                    other.method,
-                    other.log_z,
-                    other.standard_error
-                ));
-            }
-        }
-        let trusted = reasons.is_empty();
-        let advice: &[&str] = if trusted {
+        let mut checks = of_weights(likelihood, columns);
+        checks.extend(of_integrals(likelihood));
+        checks.extend(of_opinions(likelihood, opinions));
+        let of_likelihood: &[&str] = if checks.iter().all(|check| check.passed) {
             &[]
         } else if likelihood.estimates == 0 {
             &[
@@ -152,20 +100,218 @@ impl Verdict {
             ]
         };
         let is_used = |text: &str| text == BY_SMC_RNCE && criterion == Some(Method::SmcRnce);
-        let advice = advice.iter().filter(|text| !is_used(text)).map(|text| text.to_string());
-        Self { trusted, reasons, advice: advice.collect() }
+        let mut advice: Vec<String> = of_likelihood
+            .iter()
+            .filter(|text| !is_used(text))
+            .map(|text| text.to_string())
+            .collect();
+        let of_fit = goodness.map(Goodness::checks).unwrap_or_default();
+        if of_fit.iter().any(|check| !check.passed) {
+            advice.extend(ADVICE_FOR_FIT.map(String::from));
+        }
+        checks.extend(of_fit);
+        Self::of(checks, advice)
+    }
+
+    fn of(checks: Vec<Check>, advice: Vec<String>) -> Self {
+        let passed = |about: About| checks.iter().filter(|c| c.about == about).all(|c| c.passed);
+        let looked_at = checks.iter().any(|check| check.about == About::Fit);
+        Self {
+            trusted: passed(About::Likelihood),
+            fits: looked_at.then(|| passed(About::Fit)),
+            reasons: failed(&checks).map(|check| check.reason.clone()).collect(),
+            checks,
+            advice,
+        }
+    }
+
+    /// Whether nothing speaks against the number or the model.
+    pub fn is_good(&self) -> bool {
+        self.trusted && self.fits != Some(false)
+    }
+
+    /// The two sentences of the verdict, each with the reasons for a no.
+    pub fn sentences(&self) -> Vec<(&'static str, Vec<&str>)> {
+        let reasons = |about: About| {
+            let of = failed(&self.checks).filter(move |check| check.about == about);
+            of.map(|check| &*check.reason).collect::<Vec<_>>()
+        };
+        // What an earlier version wrote has reasons and no checks.
+        let of_likelihood = match self.checks.is_empty() {
+            true => self.reasons.iter().map(String::as_str).collect(),
+            false => reasons(About::Likelihood),
+        };
+        let likelihood = match self.trusted {
+            true => "This likelihood can be trusted.",
+            false => "This likelihood is not to be trusted:",
+        };
+        let mut sentences = vec![(likelihood, of_likelihood)];
+        match self.fits {
+            Some(true) => sentences.push((FITS, Vec::new())),
+            Some(false) => sentences.push((DOES_NOT_FIT, reasons(About::Fit))),
+            None => {}
+        }
+        sentences
     }
 }
 
-/// A sentence, and a list of reasons and one of advice where there are any.
+const NAME_OF_TAIL: &str = "log p~ far out, which has to fall";
+const FITS: &str = "The model fits: its draws are like rows that it was not fitted to.";
+const DOES_NOT_FIT: &str = "The model does not fit rows that it was not fitted to:";
+const ADVICE_FOR_FIT: [&str; 2] = [
+    "train longer if validation still rises at its end (a larger time or more training.num-steps), else give the model more parameters or \
+     more rows",
+    "look at the named columns in the report: what kind they are, and whether the rows are of the same source as those of the fit",
+];
+
+fn failed(checks: &[Check]) -> impl Iterator<Item = &Check> {
+    checks.iter().filter(|check| !check.passed)
+}
+
+/// Whether the likelihood is a number, and the particles behind its `log Z` are many.
+fn of_weights(likelihood: &Likelihood, columns: &[String]) -> Vec<Check> {
+    let Likelihood { particles, largest_weight, se_log_z, .. } = *likelihood;
+    let mut checks = Vec::new();
+    if !likelihood.log_likelihood.is_finite() {
+        let reason = "the log-likelihood is not a finite number";
+        checks.push(Check::at_least("log-likelihood", f64::NAN, f64::MIN, reason.into()));
+    }
+    if likelihood.estimates == 0 {
+        return checks;
+    }
+    let stages = likelihood.effective_sample_size.iter().zip(columns);
+    if let Some((share, column)) = stages.min_by(|(a, _), (b, _)| a.total_cmp(b)) {
+        // The worst is what is no number, if there is one.
+        let none = likelihood.effective_sample_size.iter().find(|share| share.is_nan());
+        let effective = none.unwrap_or(share) * particles as f64;
+        let reason = format!(
+            "only {effective:.1} of {particles} particles are effective at column {column} (at least {ENOUGH_PARTICLES} are needed)"
+        );
+        let name = "effective particles at the worst column";
+        checks.push(Check::at_least(name, effective, ENOUGH_PARTICLES, reason));
+    }
+    let tails = likelihood.pareto_k.iter().zip(columns);
+    if let Some((k, column)) = tails.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
+        let reason = format!(
+            "the weights have a tail with k-hat {k:.2} at column {column}: more particles would not make log Z known much better"
+        );
+        checks.push(Check::at_most(
+            "Pareto k-hat of the worst column's weights",
+            *k,
+            LARGEST_K,
+            reason,
+        ));
+    }
+    let reason =
+        format!("one particle has {:.0} % of all weight at some stage", 100.0 * largest_weight);
+    let name = "largest weight of a particle";
+    checks.push(Check::at_most(name, largest_weight, LARGEST_WEIGHT, reason));
+    if likelihood.collapsed {
+        let reason = format!(
+            "the {} estimates of Z are worth {:.1}: one dominates, and log Z-hat spreads by {:.1} nats, so that log Z is too low by an \
+             unknown amount",
+            likelihood.estimates, likelihood.effective_estimates, likelihood.spread_of_log_z_hat
+        );
+        let check = Check::at_least(
+            "effective estimates of Z",
+            likelihood.effective_estimates,
+            5.0,
+            reason,
+        );
+        checks.push(Check { passed: false, ..check });
+    }
+    let reason = format!("log Z has a standard error of {se_log_z:.3} nats");
+    checks.push(Check::at_most("standard error of log Z, nats", se_log_z, LARGEST_ERROR, reason));
+    checks
+}
+
+/// Whether integrals are right, and no mass is where no row is.
+fn of_integrals(likelihood: &Likelihood) -> Vec<Check> {
+    let by_quadrature = likelihood.quadrature_error;
+    let reason = format!(
+        "the integrals in a row's log-density are known to {by_quadrature:.3} nats only: the model is too rough for their quadrature"
+    );
+    let name = "error of the quadrature, nats";
+    let mut checks = Vec::new();
+    if by_quadrature != 0.0 {
+        checks.push(Check::at_most(name, by_quadrature, LARGEST_QUADRATURE_ERROR, reason));
+    }
+    let [model, rows] = likelihood.far_out;
+    if likelihood.estimates > 0 {
+        let reason = format!(
+            "{:.0} % of the model's mass, but {:.1} % of the rows, is further than five standard deviations out: the energy hardly \
+             grows there",
+            100.0 * model,
+            100.0 * rows
+        );
+        let most = 2.0 * rows + MORE_FAR_OUT;
+        let check = Check::at_most("share of the model's mass far out", model, most, reason);
+        // What is not known is for the other checks to say.
+        checks.push(Check { passed: check.passed || model.is_nan(), ..check });
+    }
+    checks
+}
+
+/// Whether other methods agree about `log Z`. One with too few effective draws is dropped, and said to be.
+fn of_opinions(likelihood: &Likelihood, opinions: &[Opinion]) -> Vec<Check> {
+    // Where nothing is estimated, log Z is 0 but for the error of quadrature.
+    let known = Opinion {
+        method: "quadrature".into(),
+        log_z: 0.0,
+        standard_error: likelihood.quadrature_error,
+        effective_sample_size: None,
+        from_above: false,
+    };
+    let (own, others) = match (likelihood.estimates, opinions) {
+        (0, others) => (&known, others),
+        (_, [own, others @ ..]) => (own, others),
+        (_, []) => return Vec::new(),
+    };
+    let check = |other: &Opinion| {
+        let difference = match other.from_above {
+            true => other.log_z - own.log_z,
+            false => (own.log_z - other.log_z).abs(),
+        };
+        let error = own.standard_error.hypot(other.standard_error);
+        let reason = format!(
+            "{} says log Z is {:.3} ± {:.3}, {} {:.3} ± {:.3}",
+            own.method,
+            own.log_z,
+            own.standard_error,
+            other.method,
+            other.log_z,
+            other.standard_error
+        );
+        let name = match other.from_above {
+            true => format!("log Z by {}, above, nats", other.method),
+            false => format!("log Z by {}, apart, nats", other.method),
+        };
+        let most = (DISAGREEMENT * error + NEGLIGIBLE).min(LARGEST_DISAGREEMENT);
+        let mut check = Check::at_most(&name, difference, most, reason);
+        if !other.is_sound() {
+            check.passed = true;
+            check.name = format!("log Z by {}: dropped", other.method);
+            let size = other.effective_sample_size.unwrap_or(f64::NAN);
+            check.reason = format!(
+                "{} has {size:.0} effective draws and is dropped: what it says of log Z ({:.3}) counts for nothing",
+                other.method, other.log_z
+            );
+        }
+        check
+    };
+    others.iter().map(check).collect()
+}
+
+/// A sentence about the number and one about the model, a list of reasons below either, and one of advice where there are any.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        if self.trusted {
-            return write!(f, "This likelihood can be trusted.");
+        for (at, (sentence, reasons)) in self.sentences().into_iter().enumerate() {
+            write!(f, "{}{sentence}", if at == 0 { "" } else { "\n" })?;
+            reasons.iter().try_for_each(|reason| write!(f, "\n  - {reason}"))?;
         }
-        write!(f, "This likelihood is not to be trusted:")?;
-        self.reasons.iter().try_for_each(|reason| write!(f, "\n  - {reason}"))?;
-        write!(f, "\nWhat to do:")?;
+        if !self.advice.is_empty() {
+            write!(f, "\nWhat to do:")?;
+        }
         self.advice.iter().try_for_each(|advice| write!(f, "\n  - {advice}"))
     }
 }
@@ -198,6 +344,8 @@ mod tests {
             proposal_se_test: 0.01,
             effective_sample_size: vec![0.9, 0.5],
             smallest_effective_sample_size: 0.5,
+            se_log_z_by_genealogy: 0.002,
+            pareto_k: vec![0.1, 0.3],
             rows: 100,
             largest_weight: 0.001,
             far_out: [0.001, 0.0],
@@ -213,19 +361,25 @@ mod tests {
     }
 
     fn opinion(method: &str, log_z: f64, size: Option<f64>) -> Opinion {
-        Opinion { method: method.into(), log_z, standard_error: 0.002, effective_sample_size: size }
+        Opinion {
+            method: method.into(),
+            log_z,
+            standard_error: 0.002,
+            effective_sample_size: size,
+            from_above: false,
+        }
     }
 
     fn verdict(likelihood: &Likelihood, others: &[Opinion]) -> Verdict {
         let mut opinions = vec![opinion("SMC", likelihood.log_z, Some(500.0))];
         opinions.extend(others.iter().cloned());
-        Verdict::new(likelihood, &opinions, &["a".into(), "b".into()], Some(Method::Rnce))
+        Verdict::new(likelihood, &opinions, None, &["a".into(), "b".into()], Some(Method::Rnce))
     }
 
     #[test]
     fn nobody_is_told_to_use_what_is_used() {
         let doubtful = Likelihood { se_log_z: 0.3, ..likelihood() };
-        let advice = |criterion| Verdict::new(&doubtful, &[], &[], Some(criterion)).advice;
+        let advice = |criterion| Verdict::new(&doubtful, &[], None, &[], Some(criterion)).advice;
         let tells = |advice: &[String]| advice.iter().any(|text| text.contains("smc-rnce"));
         assert!(tells(&advice(Method::Rnce)) && !tells(&advice(Method::SmcRnce)));
         let known = |text: &String| text.contains("training.num-steps");
@@ -252,6 +406,7 @@ mod tests {
             (Likelihood { far_out: [0.3, 0.01], ..likelihood() }, "30 % of the model's mass"),
             (Likelihood { se_log_z: f64::NAN, ..likelihood() }, "standard error"),
             (Likelihood { quadrature_error: 0.02, ..likelihood() }, "known to 0.020 nats"),
+            (Likelihood { pareto_k: vec![0.2, 0.9], ..likelihood() }, "0.90 at column b"),
             (Likelihood { collapsed: true, ..likelihood() }, "one dominates"),
             (Likelihood { log_likelihood: f64::NAN, ..likelihood() }, "finite"),
         ];
@@ -271,7 +426,7 @@ mod tests {
         };
         let none = Likelihood { tail, largest_weight: 0.4, ..likelihood() }.or_none();
         assert!(none.log_likelihood.is_nan() && none.log_z.is_nan());
-        let Verdict { trusted, reasons, advice } = verdict(&none, &[]);
+        let Verdict { trusted, reasons, advice, .. } = verdict(&none, &[]);
         assert!(!trusted && reasons.len() == 1 && advice[0].contains("tilted"));
         let figures = "column b, given those before it, has log p~ -2.6 at -6 and -2.0 at -10000";
         assert!(reasons[0].contains(figures), "{reasons:?}");
@@ -287,6 +442,16 @@ mod tests {
         let far = opinion("importance sampling", -0.4, Some(900.0));
         assert!(!verdict(&likelihood(), &[far]).trusted);
         let unsound = opinion("importance sampling", -0.4, Some(3.0));
-        assert!(verdict(&likelihood(), &[unsound]).trusted);
+        let found = verdict(&likelihood(), &[unsound]);
+        assert!(found.trusted);
+        assert!(found.checks.iter().any(|check| check.reason.contains("is dropped")), "{found:?}");
+        // However large its error is said to be.
+        let vague = Opinion { standard_error: 0.5, ..opinion("bridge sampling", -0.1, None) };
+        assert!(!verdict(&likelihood(), &[vague]).trusted);
+        // One from above disagrees only above.
+        for (log_z, trusted) in [(-0.3, false), (-0.7, true)] {
+            let above = Opinion { from_above: true, ..opinion("conditional SMC", log_z, None) };
+            assert_eq!(verdict(&likelihood(), &[above]).trusted, trusted);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What the model says of cells given those before them, on test rows: whether that is as wide as the data, and the strangest rows.
 
+use zhat::rng::Streams;
 use zhat_report::figure::{Colour, LegendPosition, Panel, Scale, Series, Stroke};
 use zhat_report::page::Page;
 use zhat_report::{Align, Table};
@@ -17,14 +18,24 @@ const SHOWN_COLUMNS: usize = 100;
 /// Steps of a picture.
 const STEPS: usize = 60;
 
+/// Where columns are looked at by draws.
+const BY_THEMSELVES: &str = "The model has one normaliser for whole rows, and says nothing of a column without those after it: columns are \
+     shown by themselves, by draws, and not given those before them.";
 /// Why there is nothing of single columns.
 const ONE_NORMALISER: &str = "The model has one normaliser for whole rows, and says nothing of a column without those after it: what \
      is shown here column by column is there for models with model.normalisation=local, the default.";
 
 pub(super) fn calibration(page: Page, shown: &Shown, strangest: &Strangest) -> Result<Page> {
-    let Some(usual) = &strangest.usual else { return Ok(page.text(ONE_NORMALISER)) };
     let columns = shown.columns;
-    let calibration = Calibration::new(&usual.below, columns.len());
+    let (calibration, page) = match &strangest.usual {
+        Some(usual) => (Calibration::new(&usual.below, columns.len()), page),
+        None => {
+            let mut rng = Streams::new(0).stream("places", 0, 0);
+            let (rows, draws) = (&shown.as_read, &shown.draws.rows);
+            let found = Calibration::of_marginals(rows, draws, columns.len(), &mut rng);
+            (found, page.text(BY_THEMSELVES))
+        }
+    };
     if calibration.rows == 0 {
         return Ok(page.text("There are no test rows to calibrate with."));
     }
@@ -42,7 +53,7 @@ pub(super) fn calibration(page: Page, shown: &Shown, strangest: &Strangest) -> R
             names.join(", ")
         ),
     });
-    // Words have no order, and so nothing below them.
+    // Words are in the order of their codes, and a row is anywhere within its word.
     let all =
         calibration.columns.iter().zip(columns).filter(|(column, _)| !column.sorted.is_empty());
     let all = all.take(SHOWN_COLUMNS);
@@ -50,8 +61,9 @@ pub(super) fn calibration(page: Page, shown: &Shown, strangest: &Strangest) -> R
     let height = 1.1 * largest.max(calibration.band);
     let panels: Vec<Panel> =
         all.map(|(column, name)| panel(name, column, calibration.band, height)).collect();
+    let given = if strangest.usual.is_some() { ", given those before it" } else { "" };
     let caption = format!(
-        "Calibration on {} test rows. For every column, given those before it: how many more rows (in percent) than the model says lie \
+        "Calibration on {} test rows. For every column{given}: how many more rows (in percent) than the model says lie \
          below each of its quantiles, from 0 on the left to 1 on the right. The line should stay near 0; all of it within the dotted \
          lines is what chance gives. Up and then down: the model is too narrow. Down and then up: too wide. Up throughout: too high.",
         calibration.rows
@@ -113,7 +125,7 @@ pub(super) fn strange_rows(page: Page, shown: &Shown, strangest: &Strangest, log
 
 /// The columns that make a row strange: `width = 12.5 (7.31)`.
 fn named(row: &StrangeRow, shown: &Shown) -> Vec<String> {
-    let cells = &shown.test[row.index * shown.columns.len()..];
+    let cells = &shown.as_read[row.index * shown.columns.len()..];
     let part = |column: usize| {
         let (name, cell) = (&shown.columns[column], shown.text(column, cells[column]));
         format!("{name} = {cell} ({:.2})", row.excess[column])

@@ -82,7 +82,7 @@ fn words_panel(name: &str, levels: &[String], test: &[f64], draws: &[f64]) -> Pa
 }
 
 /// Where the values are, but for the outermost; not empty even if all are the same.
-fn window(values: &[f64]) -> (f64, f64) {
+pub(super) fn window(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let last = sorted.len() - 1;
@@ -93,7 +93,7 @@ fn window(values: &[f64]) -> (f64, f64) {
 }
 
 /// The outline of a histogram whose area is the share of the values within the window.
-fn steps(values: &[f64], (low, high): (f64, f64), bins: usize) -> Vec<(f64, f64)> {
+pub(super) fn steps(values: &[f64], (low, high): (f64, f64), bins: usize) -> Vec<(f64, f64)> {
     let width = (high - low) / bins as f64;
     let mut counts = vec![0usize; bins];
     for value in values.iter().filter(|value| (low..high).contains(*value)) {

@@ -6,6 +6,7 @@ mod correlations;
 mod limits;
 mod marginals;
 mod pictures;
+mod rows_and_draws;
 mod sections;
 mod shown;
 

@@ -1,16 +1,19 @@
 //! The sections about one run: likelihood, training, pictures, configuration.
 
+use zhat::rng::Streams;
 use zhat::train::Answer;
 use zhat_report::figure::{Colour, Figure, Marker, Panel, Scale, Series, Stroke};
 use zhat_report::page::Page;
 use zhat_report::{Align, Setting, Table};
 
 use super::shown::{DRAWS, Shown};
-use super::{Finished, conditionals, correlations, drawn, limits, marginals, pictures};
+use super::{
+    Finished, conditionals, correlations, drawn, limits, marginals, pictures, rows_and_draws,
+};
 use crate::data::ColumnKind;
 use crate::error::Result;
 use crate::fit::{CurvePoint, FitConfig, FitReport, MetricsRecord, nats};
-use crate::fitted::{Verdict, strangest, worth_fewer};
+use crate::fitted::{Verdict, checks_table, strangest, two_sample, worth_fewer};
 
 /// The run in a sentence.
 pub(super) fn lead(result: &FitReport) -> String {
@@ -116,7 +119,17 @@ fn data_and_model(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
     if shown.rows() == 0 {
         return Ok(page);
     }
-    let strangest = strangest(run.fitted.density(), &shown.test, conditionals::STRANGE_ROWS)?;
+    let density = run.fitted.density();
+    let page = match run.result.test.tail.falls {
+        true => drawn(heading(page, "Rows and draws"), "Rows and draws", |page| {
+            // As the fit looked at them: the figures are those of the verdict.
+            let streams = Streams::new(run.config.seed).derive("test", 0).derive("goodness", 0);
+            let found = two_sample(density, &shown.as_read, &streams)?;
+            rows_and_draws::section(page, found.as_ref())
+        })?,
+        false => page,
+    };
+    let strangest = strangest(density, &shown.as_read, conditionals::STRANGE_ROWS)?;
     let page = drawn(heading(page, "Calibration"), "The calibration", |page| {
         conditionals::calibration(page, &shown, &strangest)
     })?;
@@ -128,12 +141,19 @@ fn data_and_model(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
 }
 
 fn verdict(page: Page, verdict: &Verdict) -> Page {
-    if verdict.trusted {
-        return page.assurance(&verdict.to_string());
+    let tell = |page: Page, (sentence, reasons): (&str, Vec<&str>)| match reasons.is_empty() {
+        true => page.assurance(sentence),
+        false => page.notice(&format!("{sentence} {}.", reasons.join("; "))),
+    };
+    let page = verdict.sentences().into_iter().fold(page, tell);
+    let page = match verdict.advice.is_empty() {
+        true => page,
+        false => page.text(&format!("What to do: {}.", verdict.advice.join("; "))),
+    };
+    match verdict.checks.is_empty() {
+        true => page,
+        false => page.table("What the verdict rests on", &checks_table(&verdict.checks)),
     }
-    let reasons = verdict.reasons.join("; ");
-    page.notice(&format!("This likelihood is not to be trusted: {reasons}."))
-        .text(&format!("What to do: {}.", verdict.advice.join("; ")))
 }
 
 fn likelihood_table(result: &FitReport) -> Table {

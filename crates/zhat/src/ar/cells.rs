@@ -22,7 +22,7 @@ pub struct CellScores {
     /// `log p(x_d | x_<d)`: over a row they sum to its log-density.
     pub log_p: Vec<f64>,
     /// `P(X_d <= x_d | x_<d)`, the probability integral transform: for rows of the model itself, independent and uniform
-    /// (Rosenblatt, 1952). Classes have no order, and so NaN.
+    /// (Rosenblatt, 1952). What is counted has the share up to its class, in the order of their numbers, or its cell, and with it.
     pub below: Vec<f64>,
 }
 
@@ -73,12 +73,29 @@ impl Evaluator {
     fn shares_below(&self, memory: &mut Memory, stage: usize) -> Vec<f64> {
         let Memory { forward, conditioning, pass } = memory;
         let engine = &self.engine;
-        if engine.config.kind(stage).is_categorical() {
-            return vec![f64::NAN; pass.x.len()];
-        }
-        let (features, confinement) = (pass.x.clone(), engine.config.confinement());
+        let (mut features, confinement) = (pass.x.clone(), engine.config.confinement());
+        let kind = engine.config.kind(stage);
         let mut head = Head::at(&engine.config, stage);
         let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
+        if kind.is_categorical() {
+            let up_to = |(row, &class): (usize, &f32)| {
+                let prefix = conditioning.prefix_of(row);
+                pass.head_raw.read_row(prefix, &mut raw);
+                head.set(&raw, conditioning.known(engine, prefix, stage));
+                let classes = (0..=class as usize).map(|class| class as f32);
+                classes.map(|class| f64::from(head.log_density(class)).exp()).sum::<f64>().min(1.0)
+            };
+            return features.iter().enumerate().map(up_to).collect();
+        }
+        let index = |x: f32| kind.index_of(x).expect("a cell");
+        // The last cell goes out to infinity, and nothing is above it.
+        let is_last: Vec<bool> = match kind.is_cells() {
+            true => features.iter().map(|&x| kind.num_values() == Some(index(x) + 1)).collect(),
+            false => vec![false; features.len()],
+        };
+        if kind.is_cells() {
+            features.iter_mut().for_each(|x| *x = kind.cell(index(*x))[1]);
+        }
         let mut shares = Vec::with_capacity(features.len());
         let (mut nodes, mut sizes) = (Vec::new(), Vec::new());
         let (mut at, mut prefixes) = (Vec::new(), Vec::new());
@@ -124,6 +141,11 @@ impl Evaluator {
             prefixes.clear();
             terms.clear();
         }
+        shares
+            .iter_mut()
+            .zip(is_last)
+            .filter(|(_, last)| *last)
+            .for_each(|(share, _)| *share = 1.0);
         shares
     }
 }

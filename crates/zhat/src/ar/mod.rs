@@ -33,6 +33,7 @@ mod spline;
 mod step;
 mod tile;
 mod trunk;
+mod two_sided;
 mod workload;
 
 pub use cells::CellScores;

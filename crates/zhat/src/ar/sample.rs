@@ -79,11 +79,11 @@ impl Evaluator {
 }
 
 /// The candidates of a few observations, in the memory of a worker.
-struct Tile<'a> {
-    evaluator: &'a Evaluator,
-    memory: &'a mut Memory,
+pub(super) struct Tile<'a> {
+    pub evaluator: &'a Evaluator,
+    pub memory: &'a mut Memory,
     /// One for each observation.
-    rngs: Vec<Stream>,
+    pub rngs: Vec<Stream>,
 }
 
 impl Particles for Tile<'_> {

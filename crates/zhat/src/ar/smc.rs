@@ -17,6 +17,10 @@ pub struct SmcEstimate {
     pub effective_sample_size: Vec<f64>,
     /// Largest normalised weight of every stage.
     pub largest_weight: Vec<f64>,
+    /// Shape of the tail of every stage's weights ([`pareto_k`](crate::evaluate::pareto_k)).
+    pub pareto_k: Vec<f64>,
+    /// Variance of `Z-hat / Z` by the genealogy of this run alone (Lee and Whiteley, 2018).
+    pub relative_variance: f64,
     /// The particles, feature by feature.
     pub columns: Vec<Vec<f32>>,
     /// Their normalised weights.
@@ -54,12 +58,14 @@ impl Evaluator {
         let (ancestors, resampling) = (None, None);
         let mut cloud =
             Cloud { evaluator: self, given, streams, repeat, columns, ancestors, resampling };
-        let filter = Filter::new(config, 1, First::Drawn).without_past();
+        let filter = Filter::new(config, 1, First::Drawn).without_past().with_diagnostics();
         let mut genealogy = filter.run(features, &mut cloud)?;
         Ok(SmcEstimate {
             log_z_hat: genealogy.log_z_hat[0],
             effective_sample_size: genealogy.effective_sample_size.concat(),
             largest_weight: genealogy.largest_weight.concat(),
+            pareto_k: genealogy.pareto_k.concat(),
+            relative_variance: genealogy.relative_variance[0],
             columns: cloud.columns,
             weights: genealogy.weights.pop().expect("at least one feature"),
         })

@@ -7,6 +7,7 @@ mod importance;
 mod sequential;
 mod wasserstein;
 
+pub use crate::pareto::pareto_k;
 pub use annealed::{AnnealedConfig, AnnealingPath};
 pub use bridge::bridge_sampling;
 pub use importance::{conditional_importance_sampling, importance_sampling};
@@ -96,7 +97,7 @@ impl LogZ {
     }
 
     /// From independent estimates whose reciprocals are unbiased for `1 / Z`, given as logs.
-    pub(crate) fn from_conditional_estimates(log_z_hats: &[f64]) -> Self {
+    pub fn from_conditional_estimates(log_z_hats: &[f64]) -> Self {
         let reciprocal: Vec<f64> = log_z_hats.iter().map(|log| -log).collect();
         let estimate = Self::from_estimates(&reciprocal);
         Self { log_z: -estimate.log_z, mean_log_z_hat: -estimate.mean_log_z_hat, ..estimate }

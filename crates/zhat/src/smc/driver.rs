@@ -1,7 +1,9 @@
 //! The one loop of sequential Monte Carlo: particles advance by a stage, are weighed, and descend from those that weigh.
 
+use super::eves::Eves;
 use super::{Genealogy, ResampleWhen, SmcConfig};
 use crate::error::{Error, Result};
+use crate::pareto::pareto_k;
 use crate::rng::Stream;
 use crate::weights::{effective_sample_size, log_mean_exp, softmax};
 
@@ -38,13 +40,22 @@ pub struct Filter {
     first_row: usize,
     forgets: bool,
     from_first: bool,
+    diagnoses: bool,
 }
 
 impl Filter {
     /// For a number of independent rows.
     pub fn new(config: &SmcConfig, rows: usize, first: First) -> Self {
         let config = config.clone();
-        Self { config, rows, first, first_row: 0, forgets: false, from_first: false }
+        Self {
+            config,
+            rows,
+            first,
+            first_row: 0,
+            forgets: false,
+            from_first: false,
+            diagnoses: false,
+        }
     }
 
     /// Errors number the rows from this one on, for a part of a batch.
@@ -63,6 +74,11 @@ impl Filter {
         Self { from_first: true, ..self }
     }
 
+    /// The tails of the weights and the variance of `Z-hat` go into the genealogy too.
+    pub fn with_diagnostics(self) -> Self {
+        Self { diagnoses: true, ..self }
+    }
+
     /// Runs all stages.
     ///
     /// Weights stay in logs from stage to stage, so that nothing underflows however far apart they are. A particle may
@@ -76,12 +92,13 @@ impl Filter {
             log_weights: vec![0.0; self.rows * candidates],
             ..Genealogy::default()
         };
+        let mut eves = Eves::new(if self.diagnoses { self.rows } else { 0 }, candidates);
         for stage in 0..stages {
             particles.advance(stage, &mut genealogy.log_weights)?;
             let reused = if self.forgets { genealogy.weights.pop() } else { None };
             let mut weights = reused.unwrap_or_else(|| vec![0.0; self.rows * candidates]);
             let (mut sizes, mut largest) = (Vec::with_capacity(self.rows), Vec::new());
-            let mut descent = Vec::with_capacity(self.rows);
+            let (mut descent, mut tails) = (Vec::with_capacity(self.rows), Vec::new());
             let by_row = genealogy.log_weights.chunks_exact_mut(candidates);
             for (row, (log_w, w)) in by_row.zip(weights.chunks_exact_mut(candidates)).enumerate() {
                 self.check(row, log_w)?;
@@ -92,6 +109,9 @@ impl Filter {
                 let size = effective_sample_size(w);
                 sizes.push(size);
                 largest.push(w.iter().copied().fold(0.0, f64::max));
+                if self.diagnoses {
+                    tails.push(pareto_k(&log_w[beside..]));
+                }
                 if stage + 1 == stages {
                     continue;
                 }
@@ -106,15 +126,22 @@ impl Filter {
             }
             for (row, ancestors) in descent.iter().enumerate() {
                 if let Some(ancestors) = ancestors {
+                    if self.diagnoses {
+                        eves.descend(row, ancestors);
+                    }
                     particles.descend(stage, row, ancestors);
                 }
             }
             genealogy.weights.push(weights);
             genealogy.effective_sample_size.push(sizes);
             genealogy.largest_weight.push(largest);
+            genealogy.pareto_k.push(tails);
             if stage + 1 < stages && !self.forgets {
                 genealogy.ancestors.push(descent);
             }
+        }
+        if self.diagnoses {
+            genealogy.relative_variance = eves.relative_variances(genealogy.final_weights());
         }
         Ok(genealogy)
     }

@@ -13,6 +13,11 @@ pub struct Genealogy {
     pub effective_sample_size: Vec<Vec<f64>>,
     /// Largest normalised weight of every stage, of every row.
     pub largest_weight: Vec<Vec<f64>>,
+    /// Shape of the tail of every stage's weights ([`pareto_k`](crate::evaluate::pareto_k)), of every row, where it was asked for.
+    pub pareto_k: Vec<Vec<f64>>,
+    /// Variance of `Z-hat / Z` of every row, by who descends from whom, where it was asked for: Lee and Whiteley (2018), whose estimate
+    /// is unbiased (times `Z-hat^2`) where every stage is resampled multinomially, and a guide elsewhere. May be below 0.
+    pub relative_variance: Vec<f64>,
     /// Log-weights after the last stage, of the factors since the last resampling and in units of their mean before.
     pub log_weights: Vec<f64>,
     /// Normalised weights of every stage (of the last alone where the past is forgotten), row by row.

@@ -1,6 +1,7 @@
 //! Sequential Monte Carlo: particles that grow one column at a time, plain or conditional on one of them.
 
 mod driver;
+mod eves;
 mod genealogy;
 mod resampling;
 mod run;

@@ -11,3 +11,4 @@ mod ranks;
 mod small_model;
 mod tails;
 mod training;
+mod two_sided;

@@ -194,6 +194,8 @@ mod tests {
             proposal_se_test: 0.1,
             effective_sample_size: vec![0.5],
             smallest_effective_sample_size: 0.5,
+            se_log_z_by_genealogy: se_log_z,
+            pareto_k: vec![0.3],
             rows: 100,
             largest_weight: 0.01,
             far_out: [0.0, 0.0],
