@@ -13,6 +13,7 @@ use zhat::rng::Streams;
 use zhat::smc::SmcConfig;
 use zhat::train::{Batch, DataSource, Order, Rows};
 
+use crate::data::stored::RowFile;
 use crate::data::{Standardiser, Table, fill};
 use crate::error::Result;
 use crate::prepare::Prepared;
@@ -27,6 +28,8 @@ const PARTICLES: usize = 6;
 pub(super) struct TrainingRows {
     features: usize,
     standardiser: Standardiser,
+    /// Where they are not in memory.
+    file: Option<RowFile>,
     /// Without cells and holes, as they are.
     plain: Option<Rows>,
     /// Whole rows, with what is missing as it was drawn last.
@@ -37,20 +40,22 @@ pub(super) struct TrainingRows {
 }
 
 impl TrainingRows {
-    /// Rows of features; what is missing begins as what other rows have.
+    /// Rows of features, unless those of the data are in a file; what is missing begins as what other rows have.
     pub fn new(data: &Prepared, rows: Vec<f32>, streams: &Streams) -> Self {
         let (features, standardiser) = (data.columns.len(), data.standardiser.clone());
         let holes: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].is_nan()).collect();
         let streams = streams.derive("holes", 0);
         let is_plain = holes.is_empty() && standardiser.kinds().is_empty();
+        let file = data.train_file.clone();
         let (plain, values) = match is_plain {
+            _ if file.is_some() => (None, Vec::new()),
             true => (Some(Rows::new(tensor(rows, features))), Vec::new()),
             false => {
                 let observed = if holes.is_empty() { Vec::new() } else { rows.clone() };
                 (None, filled_from(observed, rows, &data.columns, &streams))
             }
         };
-        Self { features, standardiser, plain, values: RefCell::new(values), holes, streams }
+        Self { features, standardiser, file, plain, values: RefCell::new(values), holes, streams }
     }
 
     /// Steps from one redraw of what is missing to the next.
@@ -106,7 +111,16 @@ impl TrainingRows {
 }
 
 impl DataSource for TrainingRows {
+    /// # Panics
+    /// If rows are in a file that cannot be read any more.
     fn batch(&self, step: u64, order: &mut Order) -> Batch {
+        if let Some(file) = &self.file {
+            let rows = order.scattered(step, file.rows());
+            let mut batch = file.read(&rows).unwrap_or_else(|error| panic!("{error}"));
+            self.standardiser.apply(&mut batch);
+            self.standardiser.spread(&mut batch, &mut order.streams.stream("spread", step, 0));
+            return tensor(batch, self.features).into();
+        }
         if let Some(plain) = &self.plain {
             return plain.batch(step, order);
         }
