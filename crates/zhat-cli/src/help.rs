@@ -82,6 +82,8 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ("zhat fit builtin:pinwheel", "fits one of them"),
     ]),
     ("data prepare", &[
+        ("zhat data prepare huge.csv --out data/huge", "a table that is larger than memory"),
+        ("zhat fit data/huge", "trains from its files"),
         ("zhat data prepare power household_power_consumption.txt", "writes data/power"),
         ("zhat fit data/power --preset power", "and fits it as the paper does"),
     ]),

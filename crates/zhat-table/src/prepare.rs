@@ -9,6 +9,7 @@ use zhat::train::Difference;
 use zhat::watch::Watch;
 
 use crate::data::benchmark::PreparedSet;
+use crate::data::stored::{RowFile, StoredTable};
 use crate::data::{
     ColumnKind, Discrete, Error as DataError, Frame, Loaded, Marginals, Shape, Source,
     Standardiser, Table, Warning, fill, in_order, listing, nearest,
@@ -32,8 +33,10 @@ pub struct Prepared {
     pub columns: Vec<String>,
     /// How many of them are given.
     pub given: usize,
-    /// Training part.
+    /// Training part, or a sample of it where it is in a file.
     pub train: Vec<f32>,
+    /// All of it, where it is in a file: rows as they were read.
+    pub train_file: Option<RowFile>,
     /// Validation part.
     pub validation: Vec<f32>,
     /// Test part.
@@ -122,9 +125,13 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
 
 /// The same, unless it is told to stop.
 pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
-    let data = &config.data;
+    let (data, streams) = (&config.data, Streams::new(config.seed));
     if PreparedSet::is_at(Path::new(&data.source)) {
         return prepared_set(data);
+    }
+    if StoredTable::is_at(Path::new(&data.source)) {
+        let stored = StoredTable::open(Path::new(&data.source), &streams)?;
+        return Ok(stored_table(data, stored, &streams, watch)?.with_notes_for(config));
     }
     let source = Source::parse(&data.source)?;
     let is_drawn = matches!(source, Source::Builtin(_));
@@ -187,25 +194,8 @@ fn prepare_loaded(
     if shared > 0 && !is_drawn {
         notes.push(Warning::SharedRows { shared, of: test.rows() }.to_string());
     }
-    let shapes: Vec<Shape> = in_order(&kinds, &columns).iter().map(|kind| kind.shape()).collect();
-    let numbers = numbers([&train, &validation], &shapes, &streams);
-    let standardiser = match (data.standardise, data.marginals, &numbers) {
-        (false, ..) | (true, _, None) => {
-            Standardiser::identity(numbers.as_ref().map_or(0, |[train, _]| train.dimension()))
-        }
-        (true, Marginals::Auto, Some([train, validation])) => {
-            better_marginals(train, validation, &streams, watch)?
-        }
-        (true, marginals, Some([train, _])) => {
-            Standardiser::fit(train)?.with_marginals(train, marginals)
-        }
-    };
-    let standardiser = standardiser.with_shapes(shapes);
-    let standardised = |table: crate::data::Table| {
-        let mut values = table.into_values();
-        standardiser.apply(&mut values);
-        values
-    };
+    let parts = [&train, &validation];
+    let standardiser = standardiser_of(data, parts, &kinds, &streams, watch)?;
     let numbers = [&train, &validation, &test].map(|part| part.rows());
     for name in &columns[..given] {
         if let Some(kind) = kinds.iter_mut().find(|kind| kind.name == *name) {
@@ -213,14 +203,17 @@ fn prepare_loaded(
             kind.note = format!("given{already}{}", kind.note);
         }
     }
+    let [train, validation, test] =
+        [train, validation, test].map(|part| standardised(&standardiser, part));
     let prepared = Prepared {
         columns,
         given,
         rows: numbers,
         weights,
-        train: standardised(train),
-        validation: standardised(validation),
-        test: standardised(test),
+        train,
+        train_file: None,
+        validation,
+        test,
         hash,
         truth_of_test,
         test_rows,
@@ -278,6 +271,94 @@ fn given_first(data: &DataConfig, table: &Table) -> Result<(Vec<usize>, usize)> 
     }
     given.extend(modelled);
     Ok((given, number))
+}
+
+/// How the columns become features.
+fn standardiser_of(
+    data: &DataConfig,
+    parts: [&Table; 2],
+    kinds: &[ColumnKind],
+    streams: &Streams,
+    watch: &Watch,
+) -> Result<Standardiser> {
+    let in_order = in_order(kinds, parts[0].columns());
+    let shapes: Vec<Shape> = in_order.iter().map(|kind| kind.shape()).collect();
+    let numbers = numbers(parts, &shapes, streams);
+    let standardiser = match (data.standardise, data.marginals, &numbers) {
+        (false, ..) | (true, _, None) => {
+            Standardiser::identity(numbers.as_ref().map_or(0, |[train, _]| train.dimension()))
+        }
+        (true, Marginals::Auto, Some([train, validation])) => {
+            better_marginals(train, validation, streams, watch)?
+        }
+        (true, marginals, Some([train, _])) => {
+            Standardiser::fit(train)?.with_marginals(train, marginals)
+        }
+    };
+    Ok(standardiser.with_shapes(shapes))
+}
+
+fn standardised(standardiser: &Standardiser, table: Table) -> Vec<f32> {
+    let mut values = table.into_values();
+    standardiser.apply(&mut values);
+    values
+}
+
+/// A directory of `zhat data prepare FILE`: everything but training itself looks at a sample of the training rows.
+fn stored_table(
+    data: &DataConfig,
+    stored: StoredTable,
+    streams: &Streams,
+    watch: &Watch,
+) -> Result<Prepared> {
+    refuse_given(data, &[("data.kinds", !data.kinds.is_empty())])?;
+    let StoredTable { meta, sample, train, validation, test } = stored;
+    let standardiser = standardiser_of(data, [&sample, &validation], &meta.kinds, streams, watch)?;
+    let mut notes = meta.notes;
+    if train.is_some() {
+        let (seen, all) = (sample.rows(), meta.rows[0]);
+        notes.push(format!(
+            "Training takes all {all} rows from the file; scales, normal scores and the mixtures of the start are those of {seen} of them."
+        ));
+    }
+    let test_rows = (0..test.rows()).collect();
+    let [sample, validation, test] =
+        [sample, validation, test].map(|part| standardised(&standardiser, part));
+    Ok(Prepared {
+        standardiser,
+        columns: meta.columns,
+        given: 0,
+        weights: None,
+        rows: meta.rows,
+        train: sample,
+        train_file: train,
+        validation,
+        test_rows,
+        test,
+        hash: meta.hash,
+        truth_of_test: None,
+        notes,
+        discrete: BTreeMap::new(),
+        before_noise: None,
+        kinds: meta.kinds,
+    })
+}
+
+/// An error for a setting that was decided when the data were prepared.
+fn refuse_given(data: &DataConfig, more: &[(&str, bool)]) -> Result<()> {
+    let given = [
+        ("data.read.columns", !data.read.columns.is_empty()),
+        ("data.dequantise", !data.dequantise.is_empty()),
+        ("data.read.max-rows", data.read.max_rows.is_some()),
+        ("data.given", !data.given.is_empty()),
+        ("data.target", !data.target.is_empty()),
+        ("data.weight", data.weight.is_some()),
+    ];
+    if let Some((name, _)) = given.iter().chain(more).find(|(_, given)| *given) {
+        let reason = format!("{name} does not go with a set that is prepared already");
+        return Err(TableError::config(reason));
+    }
+    Ok(())
 }
 
 /// The columns of training and validation part that are no classes, as numbers on the line without holes: those of cells anywhere in
@@ -362,18 +443,7 @@ fn better_marginals(
 /// A directory of `zhat data prepare`, which is split and standardised already: likelihoods are in standardised units, as
 /// those that are published for the benchmark sets, whether the columns are mapped to normal scores or not.
 fn prepared_set(data: &DataConfig) -> Result<Prepared> {
-    let given = [
-        ("data.read.columns", !data.read.columns.is_empty()),
-        ("data.dequantise", !data.dequantise.is_empty()),
-        ("data.read.max-rows", data.read.max_rows.is_some()),
-        ("data.given", !data.given.is_empty()),
-        ("data.target", !data.target.is_empty()),
-        ("data.weight", data.weight.is_some()),
-    ];
-    if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
-        let reason = format!("{name} does not go with a set that is prepared already");
-        return Err(TableError::config(reason));
-    }
+    refuse_given(data, &[])?;
     let PreparedSet { meta, split } = PreparedSet::read(Path::new(&data.source))?;
     let standardiser =
         Standardiser::identity(meta.columns.len()).with_marginals(&split.train, data.marginals);
@@ -390,6 +460,7 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
         weights: None,
         rows: meta.rows,
         train,
+        train_file: None,
         validation,
         test_rows,
         test,

@@ -72,10 +72,10 @@ pub struct ConfigOptions {
 
 /// What columns are, of one argument.
 #[derive(Clone)]
-struct Kinds(Vec<(String, SaidKind)>);
+pub struct Kinds(pub Vec<(String, SaidKind)>);
 
 impl Kinds {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         SaidKind::list(text).map(Self).map_err(|error| error.to_string())
     }
 }

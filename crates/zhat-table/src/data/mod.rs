@@ -32,6 +32,7 @@ mod shape;
 mod source;
 mod split;
 mod standardise;
+pub mod stored;
 mod table;
 mod typed;
 mod write;

@@ -13,6 +13,7 @@ use zhat::rng::Streams;
 use zhat::smc::SmcConfig;
 use zhat::train::{Batch, DataSource, Order, Rows};
 
+use crate::data::stored::RowFile;
 use crate::data::{Standardiser, Table, fill};
 use crate::error::Result;
 use crate::prepare::Prepared;
@@ -27,6 +28,8 @@ const PARTICLES: usize = 6;
 pub(super) struct TrainingRows {
     features: usize,
     standardiser: Standardiser,
+    /// Where they are not in memory.
+    file: Option<RowFile>,
     /// Without cells and holes, as they are.
     plain: Option<Rows>,
     /// Whole rows, with what is missing as it was drawn last.
@@ -39,7 +42,7 @@ pub(super) struct TrainingRows {
 }
 
 impl TrainingRows {
-    /// Rows of features, and what they count; what is missing begins as what other rows have.
+    /// Rows of features, and what they count, unless those of the data are in a file; what is missing begins as what other rows have.
     pub fn new(
         data: &Prepared,
         rows: Vec<f32>,
@@ -54,7 +57,9 @@ impl TrainingRows {
             let mean = weights.iter().sum::<f64>() / weights.len() as f64;
             weights.iter().map(|weight| weight / mean).collect::<Vec<f64>>()
         });
+        let file = data.train_file.clone();
         let (plain, values) = match is_plain {
+            _ if file.is_some() => (None, Vec::new()),
             true => {
                 let rows = Rows::new(tensor(rows, features));
                 let rows = match &weights {
@@ -69,7 +74,7 @@ impl TrainingRows {
             }
         };
         let values = RefCell::new(values);
-        Ok(Self { features, standardiser, plain, values, weights, holes, streams })
+        Ok(Self { features, standardiser, file, plain, values, weights, holes, streams })
     }
 
     /// Steps from one redraw of what is missing to the next.
@@ -125,7 +130,16 @@ impl TrainingRows {
 }
 
 impl DataSource for TrainingRows {
+    /// # Panics
+    /// If rows are in a file that cannot be read any more.
     fn batch(&self, step: u64, order: &mut Order) -> Batch {
+        if let Some(file) = &self.file {
+            let rows = order.scattered(step, file.rows());
+            let mut batch = file.read(&rows).unwrap_or_else(|error| panic!("{error}"));
+            self.standardiser.apply(&mut batch);
+            self.standardiser.spread(&mut batch, &mut order.streams.stream("spread", step, 0));
+            return tensor(batch, self.features).into();
+        }
         if let Some(plain) = &self.plain {
             return plain.batch(step, order);
         }
