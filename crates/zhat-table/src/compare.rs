@@ -228,6 +228,7 @@ fn cell(
         if limit.is_some() {
             config.scale_to(stored.training.num_steps);
             config.training.validation_every = stored.training.validation_every;
+            config.training.patience = stored.training.patience;
             config.training.checkpoint_every = stored.training.checkpoint_every;
             config.log_every = stored.log_every;
         }
