@@ -126,10 +126,13 @@ def test_the_program_has_the_same_bits(frame, tmp_path):
 
 def test_rows_count_by_their_weights():
     rng = np.random.default_rng(5)
-    upper = np.arange(2000) % 2 == 1
-    X = np.column_stack([np.where(upper, 4.0, -4.0) + rng.normal(size=2000), rng.normal(size=2000)])
+    upper = np.arange(3000) % 2 == 1
+    X = np.column_stack([np.where(upper, 4.0, -4.0) + rng.normal(size=3000), rng.normal(size=3000)])
     weights = np.where(upper, 3.0, 1.0)
-    density = zhat.Density(steps=200).fit(X, sample_weight=weights)
+    training = {"batch-size": 128, "validation-every": 150, "checkpoint-every": 150}
+    density = zhat.Density(
+        steps=300, patience=0, training=training, model={"proposal.width": 32}, validation={"cross-validate-below": 0}
+    ).fit(X, sample_weight=weights)
     assert density.sample(2).shape == (2, 2), "weights are no part of the model"
     # A half of the rows and three quarters of the weight.
     line = np.column_stack([np.arange(0, 10, 0.01), np.full(1000, np.nan)])
