@@ -151,6 +151,9 @@ class Density(DensityMixin, BaseEstimator):
         When it is interrupted (Ctrl-C, ``KeyboardInterrupt``) what was learnt is kept: :meth:`resume` goes on with it.
         """
         table = self._read(X, reset=True)
+        if table.rows < 2:
+            # Of a single row every column looks like a name of rows, which is not what is wrong with it.
+            raise ValueError("X has 1 sample, and a density needs at least 20, and two for each column")
         weights = _weights.checked(sample_weight, table.rows)
         said = {column.name: "categorical" for column in table.schema.columns if _is_category(column)}
         asked = json.loads(_settings.wanted(self, table.source, said))
