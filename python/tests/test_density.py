@@ -143,13 +143,6 @@ def test_errors_name_row_and_column(numbers, fitted):
         zhat.Density.load("/nonexistent")
 
 
-def test_weights_and_given_columns_are_refused_in_words(numbers):
-    with pytest.raises(ValueError, match="sample_weight"):
-        zhat.Density().fit(numbers, sample_weight=np.ones(len(numbers)))
-    with pytest.raises(ValueError, match="given"):
-        zhat.Density().fit(numbers, given=[0])
-
-
 INTERRUPTED = """
 import _thread, threading, time, numpy as np, zhat
 rng = np.random.default_rng(1)
