@@ -43,7 +43,7 @@ pub use config::{
     ScaleForm,
 };
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
-pub use device::DeviceStep;
+pub use device::{DeviceStep, PlacedStep, PlainStep};
 pub use evaluate::{Evaluator, RowScores};
 pub use kind::FeatureKind;
 pub use ladder::{Ladder, Tail};
