@@ -116,7 +116,8 @@ fn a_run_goes_on_where_it_did_not_begin() {
 fn what_a_device_cannot_do_is_refused_before_there_is_a_run() {
     let directory = common::directory("device-refused");
     let (mut config, data) = config("builtin:banana", 1500, 60);
-    config.step.criterion = zhat::criterion::Method::SmcRnceTrajectory;
+    config.step.criterion = zhat::criterion::Method::Rnce;
+    config.step.proposal_target = zhat::ar::ProposalTarget::Model;
     let out = directory.join("run");
     let error = Session::start(config, data, &out, device(), &Watch::default()).err();
     let error = error.expect("it is refused").to_string();
