@@ -62,6 +62,11 @@ pub struct Outlook {
 type KnownRow = [Vec<f32>; 3];
 
 impl ArEbm {
+    /// The proposal networks of all members.
+    pub(super) fn members(&self) -> impl Iterator<Item = &ResidualNet> {
+        std::iter::once(&self.proposal)
+    }
+
     /// With another Gaussian mixture beside the head.
     ///
     /// # Panics
