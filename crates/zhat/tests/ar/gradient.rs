@@ -266,6 +266,7 @@ fn fast_gradients_equal_plain_autodiff_in_every_corner_of_the_family() {
             corner.outlier_share = [0.0, 0.05][at % 2];
             let is_masked = corner.conditioner == Conditioner::Masked;
             corner.waves = if is_masked { at % 3 } else { 0 };
+            corner.members = if is_masked { 1 + at % 3 } else { 1 };
             corner.energy_dropout = [None, Some(0.0), Some(0.5)][at % 3].filter(|_| dropout > 0.0);
             let local = corner.normalisation == Normalisation::Local;
             let criteria = if local { &CRITERIA[..2] } else { &CRITERIA[..3] };
@@ -304,6 +305,7 @@ fn fast_gradients_equal_plain_autodiff_for_features_of_every_kind() {
                     energy_form: EnergyForm::Tilted,
                     normalisation: Normalisation::Local,
                     gaussian_mixture: at % 2 == 0,
+                    members: 3 - at % 3,
                     head,
                     kinds: kinds.clone(),
                     ..config(kinds.len(), [32, 24], dropout, Activation::Elu)
