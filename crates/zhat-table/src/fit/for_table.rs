@@ -175,3 +175,34 @@ impl FitConfig {
         training.num_steps = num_steps;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_fill_the_time_and_each_has_enough_of_it() {
+        let fit = |rows, length| FitConfig::for_table("t.csv", rows, 10, length);
+        assert_eq!(fit(500, Length::Work(1_000_000)).model.members, 1);
+        assert_eq!(fit(17_000, Length::Work(100)).model.members, 1);
+        let mut before = 1;
+        for work in [3_000, 10_000, 13_500, 30_000, 1_000_000] {
+            let config = fit(17_000, Length::Work(work));
+            assert!(config.model.members >= before);
+            before = config.model.members;
+            assert!(work - config.work() < before as u64, "{work}: {}", config.work());
+        }
+        assert_eq!(before, MOST_MEMBERS as usize);
+        // Of a million rows there is enough to learn for one.
+        assert_eq!(fit(1_000_000, Length::Work(100_000)).model.members, 1);
+    }
+
+    #[test]
+    fn another_model_has_as_much_work() {
+        let mut config = FitConfig::for_table("t.csv", 17_000, 10, Length::Usual);
+        let work = config.work();
+        assert!(config.model.members > 1);
+        config.take(ArEbmConfig { members: 1, ..config.model.clone() });
+        assert_eq!((config.training.num_steps, config.work()), (work, work));
+    }
+}

@@ -144,7 +144,7 @@ pub struct ArEbmConfig {
     pub proposal: NetworkSize,
     /// How many proposal networks there are, each trained by itself: the base is the mean of what they say. More than one want a masked
     /// conditioner.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "one")]
     pub members: usize,
     /// Share of the units dropped inside each block while training.
     pub dropout: f64,
@@ -380,10 +380,6 @@ fn spline_bins() -> usize {
 
 fn one() -> usize {
     1
-}
-
-fn is_one(number: &usize) -> bool {
-    *number == 1
 }
 
 fn is_zero(number: &usize) -> bool {
