@@ -15,7 +15,7 @@ use zhat::rng::Streams;
 use zhat::watch::Watch;
 use zhat_table::data::Frame;
 use zhat_table::density::Estimation;
-use zhat_table::fit::{Event, FitConfig, FitReport, Session};
+use zhat_table::fit::{Event, FitConfig, FitReport, Length, Session};
 use zhat_table::fitted::{
     Fill, Fitted, ImputeOptions, SampleOptions, assess, distances, impute_rows, predictive, sample,
     sample_for, score_rows,
@@ -23,7 +23,7 @@ use zhat_table::fitted::{
 use zhat_table::{Result, TableError, prepare_frame, report};
 
 use crate::configuration::Wanted;
-use crate::errors::of_table;
+use crate::errors::{of_table, of_zhat};
 use crate::frame::Columns;
 use crate::work::{self, Tell};
 
@@ -59,7 +59,7 @@ impl Run {
     #[pyo3(signature = (directory, threads, device = "cpu"))]
     fn new(directory: PathBuf, threads: usize, device: &str) -> PyResult<Self> {
         let open = || Workers::from(threads).on(device.parse::<DeviceName>()?.open()?);
-        let workers = open().map_err(|error| of_table(error.into()))?;
+        let workers = open().map_err(of_zhat)?;
         Ok(Self { directory, workers, opened: Mutex::default() })
     }
 
@@ -77,19 +77,21 @@ impl Run {
         let watch = Arc::new(Watch::default());
         let report = work::run(py, &watch, listener.as_ref(), |tell| {
             let planned = wanted.planned();
-            let data = prepare_frame(&wanted.configuration([1, 1], None)?, &frame, &watch)?;
+            let data =
+                prepare_frame(&wanted.configuration([1, 1], Length::Usual)?, &frame, &watch)?;
             let size = [data.rows[0] + data.rows[1], data.columns.len()];
-            let mut config = wanted.configuration(size, None)?;
+            let mut config = wanted.configuration(size, Length::Usual)?;
             told(tell, json!({"event": "kinds", "kinds": data.kinds}));
             for note in &data.notes {
                 told(tell, json!({"event": "warning", "text": note}));
             }
             if let Some(limit) = &planned {
                 limit.schedule(&mut config, &data, self.workers.clone(), &watch)?;
-                // How many steps there are decides about the model too.
-                config.model = wanted.configuration(size, Some(config.training.num_steps))?.model;
+                // How much work there is time for decides about the model too.
+                config.take(wanted.configuration(size, Length::Work(config.work()))?.model);
             }
-            let session = Session::start(config, data, &self.directory, self.workers.clone(), &watch)?;
+            let session =
+                Session::start(config, data, &self.directory, self.workers.clone(), &watch)?;
             self.go_on(session, planned.or(wanted.hard()).as_ref(), &watch, tell)
         })?;
         Ok(as_json(&report))
@@ -255,7 +257,8 @@ impl Run {
         let frame = columns.as_ref().map(Columns::frame);
         let watch = Arc::new(Watch::default());
         work::run(py, &watch, None, |_| {
-            let mut fitted = Fitted::open(&self.directory, self.workers.clone(), Arc::clone(&watch))?;
+            let mut fitted =
+                Fitted::open(&self.directory, self.workers.clone(), Arc::clone(&watch))?;
             if let Some(frame) = &frame {
                 let data = prepare_frame(&fitted.config()?, frame, &watch)?;
                 fitted = fitted.with_data(data)?;

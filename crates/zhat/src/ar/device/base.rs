@@ -17,8 +17,8 @@ use crate::model::log_sum_exp;
 pub struct Base {
     /// Log-weights, means and scales of all normals, `[rows, components]`; a spline may be alone.
     normals: Option<[Tensor<2>; 3]>,
-    /// Logs of the shares of splines, `[rows, 1]`, and their raw outputs; each member of the model may have one.
-    splines: Vec<(Tensor<2>, Tensor<2>)>,
+    /// Log of the share of the spline, `[rows, 1]`, and its raw outputs.
+    spline: Option<(Tensor<2>, Tensor<2>)>,
     bins: usize,
     /// Log-probabilities and values of atoms, `[rows, atoms]`, and the log-probability of elsewhere, `[rows, 1]`.
     atoms: Option<[Tensor<2>; 3]>,
@@ -58,49 +58,7 @@ impl Base {
         }
         let normals =
             (!parts[0].is_empty()).then(|| parts.map(|part: Vec<Tensor<2>>| Tensor::cat(part, 1)));
-        let splines = spline.into_iter().collect();
-        Self { normals, splines, bins: shape.spline_bins, atoms: None }
-    }
-
-    /// The mean of what several members say.
-    pub fn mean(members: Vec<Self>) -> Self {
-        if members.len() == 1 {
-            return members.into_iter().next().expect("one");
-        }
-        let log_share = -(members.len() as f64).ln();
-        let (mut normals, mut splines, mut atoms): ([Vec<Tensor<2>>; 3], _, _) =
-            (Default::default(), Vec::new(), Vec::new());
-        let bins = members[0].bins;
-        for member in members {
-            // An atom takes its share of a member before the rest is divided.
-            let log_share: Tensor<2> = match &member.atoms {
-                Some([.., log_elsewhere]) => log_elsewhere.clone() + log_share,
-                None => Tensor::full([1, 1], log_share, &member.device()),
-            };
-            if let Some(own) = member.normals {
-                add(&mut normals, own, Some(log_share.clone()));
-            }
-            splines.extend(
-                member.splines.into_iter().map(|(share, raw)| (share + log_share.clone(), raw)),
-            );
-            atoms.extend(member.atoms);
-        }
-        let number = atoms.len();
-        let atoms = atoms
-            .into_iter()
-            .map(|[log_p, values, elsewhere]| [log_p.exp(), values, elsewhere])
-            .reduce(|[sum, values, elsewhere], [p, ..]| [sum + p, values, elsewhere])
-            .map(|[sum, values, elsewhere]| {
-                [(sum / number as f64).log(), values, elsewhere.zeros_like()]
-            });
-        let normals = (!normals[0].is_empty()).then(|| normals.map(|part| Tensor::cat(part, 1)));
-        Self { normals, splines, bins, atoms }
-    }
-
-    fn device(&self) -> Device {
-        let any = self.normals.as_ref().map(|[first, ..]| first);
-        let any = any.or(self.splines.first().map(|(first, _)| first));
-        any.expect("a part").device().inner()
+        Self { normals, spline, bins: shape.spline_bins, atoms: None }
     }
 
     /// With values that come again and again: `draw` gives them too.
@@ -121,7 +79,7 @@ impl Base {
     pub fn inner(self) -> Self {
         Self {
             normals: self.normals.map(|normals| normals.map(Tensor::inner)),
-            splines: self.splines.into_iter().map(|(s, raw)| (s.inner(), raw.inner())).collect(),
+            spline: self.spline.map(|(share, raw)| (share.inner(), raw.inner())),
             atoms: self.atoms.map(|atoms| atoms.map(Tensor::inner)),
             ..self
         }
@@ -143,9 +101,9 @@ impl Base {
             let normals = heights - z.square() * 0.5 - 0.5 * (2.0 * std::f64::consts::PI).ln();
             terms.push(normals.reshape([rows * values, components]));
         }
-        for (log_share, raw) in &self.splines {
+        if let Some((log_share, raw)) = &self.spline {
             let splines = Splines::new(repeat(raw, values), self.bins);
-            let log_q = splines.log_density(x.clone().reshape([rows * values, 1]));
+            let log_q = splines.log_density(x.reshape([rows * values, 1]));
             terms.push(log_q + repeat(log_share, values));
         }
         log_sum_exp(Tensor::cat(terms, 1)).reshape([rows, values])
@@ -161,7 +119,7 @@ impl Base {
         let zeros = |columns: usize| -> Tensor<2> { Tensor::zeros([rows, columns], &device) };
         // The last is one of the normals, where there are any: what rounding leaves over is theirs.
         let (mut weights, mut centres, mut spreads) = (Vec::new(), Vec::new(), Vec::new());
-        for (log_share, _) in &self.splines {
+        if let Some((log_share, _)) = &self.spline {
             weights.push(log_share.clone().exp());
             centres.push(zeros(1));
             spreads.push(zeros(1));
@@ -190,12 +148,15 @@ impl Base {
         let component = component.reshape([rows, draws]);
         let pick = |parts: Vec<Tensor<2>>| Tensor::cat(parts, 1).gather(1, component.clone());
         let drawn = pick(centres) + pick(spreads) * normals.clone();
-        self.splines.iter().enumerate().fold(drawn, |drawn, (index, (_, raw))| {
-            let splines = Splines::new(repeat(raw, draws), self.bins);
-            let quantiles = splines.quantile(normals.clone().reshape([rows * draws, 1]));
-            let is_spline = component.clone().equal_elem((before + index) as i64);
-            drawn.mask_where(is_spline, quantiles.reshape([rows, draws]))
-        })
+        match &self.spline {
+            None => drawn,
+            Some((_, raw)) => {
+                let splines = Splines::new(repeat(raw, draws), self.bins);
+                let quantiles = splines.quantile(normals.clone().reshape([rows * draws, 1]));
+                let is_spline = component.equal_elem(before as i64);
+                drawn.mask_where(is_spline, quantiles.reshape([rows, draws]))
+            }
+        }
     }
 }
 

@@ -11,11 +11,10 @@ use crate::ar::criterion::ContextFlow;
 use crate::ar::dropout::{Dropout, LayerMasks};
 use crate::ar::kind::FeatureKind;
 use crate::ar::masked::Degrees;
-use crate::ar::model::ArEbm;
+use crate::ar::model::{ArEbm, mean_of_members};
 use crate::ar::network::{ResidualNet, bias_of};
 use crate::criterion::Method;
 use crate::host::indices;
-use crate::model::log_sum_exp;
 use crate::rng::Stream;
 
 /// What does not change from step to step: which outputs belong to what, and who sees whom, on the device.
@@ -80,15 +79,6 @@ pub struct Local<'a> {
     x: &'a [f32],
 }
 
-/// What the conditioner of one member made of the observations.
-struct Outputs<'a> {
-    net: &'a ResidualNet,
-    /// What its last layer sees.
-    features: Tensor<2>,
-    /// What that makes of it: a row for each observation, or for each stage of each where the conditioner is not masked.
-    all: Tensor<2>,
-}
-
 impl<'a> Local<'a> {
     /// Rows of a model.
     pub fn new(layout: &'a Layout, model: &'a ArEbm, x: &'a [f32]) -> Self {
@@ -109,35 +99,40 @@ impl<'a> Local<'a> {
     /// # Shapes
     /// - output: `[observations, 1]`
     pub fn log_q(&self) -> Tensor<2> {
-        let of_member = |member: &Outputs| self.log_densities(&member.all, &member.all);
-        mean_of(self.outputs(None).iter().map(of_member).collect()).sum_dim(1)
+        let of_member = |net| {
+            let (_, outputs) = self.outputs(net, None);
+            let numbers = self.of_numbers(&outputs);
+            self.of_data(&outputs, numbers.as_ref(), &outputs)
+        };
+        mean_of(self.model.members().map(of_member).collect()).sum_dim(1)
     }
 
     /// The loss and its parts.
     pub fn terms(&self, plan: &mut Plan) -> Terms {
         let (layout, shape) = (self.layout, &self.layout.shape);
         let [of_proposal, of_energy] = shape.dropouts();
-        let members = self.outputs(of_proposal.map(|dropout| (dropout, &mut plan.masks)));
         let with_energy = plan.settings.criterion != Method::QOnly;
-        let shared = !with_energy || plan.settings.context_flow == ContextFlow::Shared;
-        let of_member = |member: &Outputs| match shared {
-            true => self.log_densities(&member.all, &member.all),
-            false => {
-                let trained = self.last(member.net, member.features.clone().detach());
-                self.log_densities(&member.all, &trained)
-            }
-        };
-        let log_densities: Vec<Tensor<2>> = members.iter().map(of_member).collect();
+        let alone = !with_energy || plan.settings.context_flow == ContextFlow::Shared;
+        let (mut all, mut log_qs) = (Vec::new(), Vec::new());
+        for net in self.model.members() {
+            let masks = of_proposal.map(|dropout| (dropout, &mut plan.masks));
+            let (features, outputs) = self.outputs(net, masks);
+            let trained = match alone {
+                true => outputs.clone(),
+                false => self.last(net, features.detach()),
+            };
+            let of_numbers = self.of_numbers(&trained);
+            log_qs.push(self.of_data(&outputs, of_numbers.as_ref(), &trained));
+            all.push(outputs);
+        }
+        // An energy has the context of one member: more of them have none.
+        let outputs = all.swap_remove(0);
         let shares = plan.shares_tensor(&layout.device);
-        let mean = mean_of(log_densities.iter().map(|log_q| log_q.clone().inner()).collect());
-        let nll = (mean * shares.clone()).sum().neg();
-        // Each member is trained by itself.
-        let all = log_densities.into_iter().reduce(|sum, part| sum + part).expect("a member");
-        let proposal = (all * shares.clone()).sum().neg();
+        let minus = |log_q: Tensor<2>| (log_q.sum_dim(1) * shares.clone()).sum().neg();
+        let nll = minus(mean_of(log_qs.clone())).inner();
+        let proposal = log_qs.into_iter().map(minus).reduce(|a, b| a + b).expect("a member");
         let number = plan.settings.smc().num_particles as f64;
-        let own: Option<Vec<Tensor<2>>> =
-            members.iter().map(|member| self.of_numbers(&member.all)).collect();
-        let Some(own) = own.filter(|_| with_energy) else {
+        let Some(own) = self.of_numbers(&outputs).filter(|_| with_energy) else {
             let one = |value: f64| -> Tensor<1> { Tensor::full([1], value, &layout.device) };
             // A class has no tilt: where there is nothing else, the loss of the energy is that of the proposal.
             let (ebm, size) = match with_energy {
@@ -149,13 +144,11 @@ impl<'a> Local<'a> {
         let candidates = plan.settings.candidates();
         let rows = self.observations() * layout.numbers.len();
         let x0 = self.numbers_of_data();
-        let bases = members.iter().zip(&own).map(|(member, own)| self.base(own, &member.all));
-        let base = Base::mean(bases.map(Base::inner).collect());
+        let base = self.base(&own, &outputs).inner();
         let defence = plan.settings.defence(shape.features);
         let drawn = plan.candidates_of(self, &base, defence, rows, candidates - 1);
         let x = Tensor::cat(vec![x0, drawn], 1);
-        let contexts = own.into_iter().map(|own| own.narrow(1, 0, shape.context));
-        let context = contexts.reduce(|sum, part| sum + part).expect("a member");
+        let context = own.narrow(1, 0, shape.context);
         let output = self.energies(context, &x, of_energy.map(|d| (d, &mut plan.masks)));
         let (tilted, bound) = (shape.energy_form == EnergyForm::Tilted, shape.tilt_bound);
         let log_p = match (tilted, shape.confinement()) {
@@ -195,79 +188,62 @@ impl<'a> Local<'a> {
         Terms { surrogate, figures: [nll, ebm, size] }
     }
 
-    /// What the conditioners of all members make of the observations.
-    fn outputs(&self, mut masks: Option<(Dropout, &mut Stream)>) -> Vec<Outputs<'a>> {
-        let inputs = self.inputs();
-        let of_member = |net| {
-            let masks = masks.as_mut().map(|(dropout, rng)| (*dropout, &mut **rng));
-            let features = self.features(net, inputs.clone(), masks);
-            Outputs { net, all: self.last(net, features.clone()), features }
-        };
-        self.model.members().map(of_member).collect()
-    }
-
-    /// What the conditioners see: whole rows, or every prefix of each where they are not masked; nothing of one feature alone.
-    fn inputs(&self) -> Option<Tensor<2>> {
+    /// What the last layer of the conditioner sees, and what it makes of it: a row for each observation, or for each stage of each
+    /// where the conditioner is not masked.
+    fn outputs(
+        &self,
+        net: &ResidualNet,
+        masks: Option<(Dropout, &mut Stream)>,
+    ) -> (Tensor<2>, Tensor<2>) {
         let Layout { shape, device, seen, .. } = self.layout;
-        let features = shape.features;
-        let (rows, inputs) = match seen {
-            Some(_) => (self.observations(), shape.inputs_before(features - 1)),
-            None => (self.observations() * features, 2 * features),
-        };
-        if inputs == 0 {
-            return None;
-        }
-        let mut values = vec![0.0; rows * inputs];
-        for (row, values) in values.chunks_exact_mut(inputs).enumerate() {
-            match seen {
-                Some(_) => {
-                    let x = &self.x[row * features..][..features - 1];
-                    shape.see(x, |at, value| values[at] = value);
+        let (features, width) = (shape.features, shape.proposal.width);
+        let first = &net.first;
+        let bias: Tensor<2> = bias_of(first).val().unsqueeze();
+        let h = match seen {
+            Some([seen, ..]) => {
+                let known = features - 1;
+                let inputs = shape.inputs_before(known);
+                match inputs {
+                    0 => bias.expand([self.observations(), width]),
+                    _ => {
+                        let mut values = vec![0.0; self.observations() * inputs];
+                        let rows =
+                            self.x.chunks_exact(features).zip(values.chunks_exact_mut(inputs));
+                        for (x, row) in rows {
+                            shape.see(&x[..known], |at, value| row[at] = value);
+                        }
+                        let input = upload(values, [self.observations(), inputs], device);
+                        let weight = first.weight.val() * seen.clone();
+                        input.matmul(weight.slice([0..inputs, 0..width])) + bias
+                    }
                 }
-                None => {
+            }
+            None => {
+                let mut values = vec![0.0; self.observations() * features * 2 * features];
+                for (row, values) in values.chunks_exact_mut(2 * features).enumerate() {
                     let (observation, stage) = (row / features, row % features);
                     let prefix = &self.x[observation * features..][..stage];
                     values[..stage].copy_from_slice(prefix);
                     values[features..features + stage].fill(1.0);
                 }
-            }
-        }
-        Some(upload(values, [rows, inputs], device))
-    }
-
-    /// What the last layer of a conditioner sees.
-    fn features(
-        &self,
-        net: &ResidualNet,
-        inputs: Option<Tensor<2>>,
-        masks: Option<(Dropout, &mut Stream)>,
-    ) -> Tensor<2> {
-        let Layout { shape, seen, .. } = self.layout;
-        let width = shape.proposal.width;
-        let bias: Tensor<2> = bias_of(&net.first).val().unsqueeze();
-        let weight = match seen {
-            Some([seen, ..]) => net.first.weight.val() * seen.clone(),
-            None => net.first.weight.val(),
-        };
-        let h = match inputs {
-            None => bias.expand([self.observations(), width]),
-            Some(inputs) => {
-                let number = inputs.dims()[1];
-                inputs.matmul(weight.slice([0..number, 0..width])) + bias
+                let rows = self.observations() * features;
+                upload(values, [rows, 2 * features], device).matmul(first.weight.val()) + bias
             }
         };
         let mut masks = masks.map(|(dropout, rng)| DeviceMasks::new(dropout, rng));
         let masks = masks.as_mut().map(|masks| masks as &mut dyn LayerMasks);
         let inner = seen.as_ref().map(|[_, inner, _]| inner);
-        net.trunk(h, shape.proposal.activation, masks, inner)
+        let features = net.trunk(h, shape.proposal.activation, masks, inner);
+        (features.clone(), self.last(net, features))
     }
 
     fn last(&self, net: &ResidualNet, features: Tensor<2>) -> Tensor<2> {
+        let last = &net.last;
         let weight = match &self.layout.seen {
-            Some([.., seen]) => net.last.weight.val() * seen.clone(),
-            None => net.last.weight.val(),
+            Some([.., seen]) => last.weight.val() * seen.clone(),
+            None => last.weight.val(),
         };
-        features.matmul(weight) + bias_of(&net.last).val().unsqueeze()
+        features.matmul(weight) + bias_of(last).val().unsqueeze()
     }
 
     /// Context and raw outputs of the base of every number, `[observations * numbers, outputs]`.
@@ -376,49 +352,61 @@ impl<'a> Local<'a> {
         }))
     }
 
-    /// Log-densities of the observations by one member, `[observations, stages]`, numbers before classes; those of classes are of
-    /// other outputs, which are never away from the graph.
-    fn log_densities(&self, of_classes: &Tensor<2>, of_numbers: &Tensor<2>) -> Tensor<2> {
+    /// Log-densities of the observations in a member's eyes; those of classes are never away from the graph.
+    ///
+    /// # Shapes
+    /// - output: `[observations, stages]`, numbers first
+    fn of_data(
+        &self,
+        outputs: &Tensor<2>,
+        of_numbers: Option<&Tensor<2>>,
+        trained: &Tensor<2>,
+    ) -> Tensor<2> {
         let Layout { shape, numbers, device, .. } = self.layout;
-        let observations = self.observations();
-        let rows = || self.x.chunks_exact(shape.features);
-        let picked = |outputs: &Tensor<2>, stage: usize, classes: &[usize]| {
-            let of = indices(classes, [observations, 1], device);
-            self.log_classes(outputs, stage).gather(1, of)
-        };
-        let mut all = Vec::new();
-        if let Some(own) = self.of_numbers(of_numbers) {
-            let raw = own.narrow(1, shape.context, shape.number_outputs());
-            let base = Base::new(shape, raw, self.known().as_ref());
-            let mut log_q =
-                base.log_density(self.numbers_of_data()).reshape([observations, numbers.len()]);
-            let (mut at_atoms, mut elsewhere) = (Vec::new(), Vec::new());
-            for (number, &stage) in numbers.iter().enumerate() {
-                let FeatureKind::Atoms { values } = shape.kind(stage) else {
-                    at_atoms.push(Tensor::zeros([observations, 1], device));
-                    continue;
-                };
-                let class = |x: f32| values.iter().position(|value| *value == x);
-                let class = |row: &[f32]| class(row[stage]).unwrap_or(values.len());
-                let classes: Vec<usize> = rows().map(class).collect();
-                at_atoms.push(picked(of_numbers, stage, &classes));
-                elsewhere.push((number, classes.iter().map(|c| *c == values.len()).collect()));
-            }
-            if !elsewhere.is_empty() {
-                let counts = counts(&elsewhere, [observations, numbers.len()], device);
-                log_q = log_q * counts + Tensor::cat(at_atoms, 1);
-            }
-            all.push(log_q);
-        }
-        for stage in shape.given..shape.features {
+        let (features, observations) = (shape.features, self.observations());
+        let rows = || self.x.chunks_exact(features);
+        let (mut classes_of, mut atoms_of) = (Vec::new(), vec![None; numbers.len()]);
+        let mut elsewhere = Vec::new();
+        for stage in shape.given..features {
             let kind = shape.kind(stage);
-            if kind.is_categorical() {
-                let classes: Vec<usize> =
-                    rows().filter_map(|row| kind.index_of(row[stage])).collect();
-                all.push(picked(of_classes, stage, &classes));
+            let (classes, outputs): (Vec<usize>, _) = match kind {
+                FeatureKind::Categorical { .. } => {
+                    (rows().filter_map(|row| kind.index_of(row[stage])).collect(), outputs)
+                }
+                FeatureKind::Atoms { values } => {
+                    let class = |x: f32| values.iter().position(|value| *value == x);
+                    let class = |row: &[f32]| class(row[stage]).unwrap_or(values.len());
+                    (rows().map(class).collect(), trained)
+                }
+                _ => continue,
+            };
+            let of = indices(&classes, [observations, 1], device);
+            let counted = self.log_classes(outputs, stage).gather(1, of);
+            if let FeatureKind::Atoms { values } = kind {
+                let number = numbers.iter().position(|number| *number == stage).expect("a number");
+                let is_elsewhere = classes.iter().map(|class| *class == values.len()).collect();
+                elsewhere.push((number, is_elsewhere));
+                atoms_of[number] = Some(counted);
+            } else {
+                classes_of.push(counted);
             }
         }
-        Tensor::cat(all, 1)
+        let log_q = of_numbers.map(|own| {
+            let raw = own.clone().narrow(1, shape.context, shape.number_outputs());
+            let log_q = Base::new(shape, raw, self.known().as_ref())
+                .log_density(self.numbers_of_data())
+                .reshape([observations, numbers.len()]);
+            match elsewhere.is_empty() {
+                true => log_q,
+                false => {
+                    let none = || Tensor::zeros([observations, 1], device);
+                    let atoms = atoms_of.into_iter().map(|atoms| atoms.unwrap_or_else(none));
+                    log_q * counts(&elsewhere, [observations, numbers.len()], device)
+                        + Tensor::cat(atoms.collect(), 1)
+                }
+            }
+        });
+        Tensor::cat(log_q.into_iter().chain(classes_of).collect(), 1)
     }
 
     /// The outputs of the energy network at several values of each number, which share its context.
@@ -461,15 +449,14 @@ impl<'a> Local<'a> {
     }
 }
 
-/// The log of the mean of the members' densities, stage by stage.
-fn mean_of(members: Vec<Tensor<2>>) -> Tensor<2> {
-    let (shape, number) = (members[0].dims(), members.len());
-    if number == 1 {
-        return members.into_iter().next().expect("one");
+/// The log of the mean over members, column by column.
+fn mean_of(mut members: Vec<Tensor<2>>) -> Tensor<2> {
+    if members.len() == 1 {
+        return members.swap_remove(0);
     }
-    let columns = members.into_iter().map(|member| member.reshape([shape[0] * shape[1], 1]));
-    let mean = log_sum_exp(Tensor::cat(columns.collect(), 1)) - (number as f64).ln();
-    mean.reshape(shape)
+    let ([rows, columns], number) = (members[0].dims(), members.len());
+    let all = Tensor::stack::<3>(members, 2).reshape([rows * columns, number]);
+    mean_of_members(all).reshape([rows, columns])
 }
 
 /// 1 for every number, and 0 where it is at an atom.
