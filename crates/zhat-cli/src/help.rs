@@ -44,6 +44,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ("zhat fit table.csv --out out/mine", "reads, checks and splits a table, and fits it"),
         ("zhat fit table.csv --time 10m", "the best that ten minutes give"),
         ("zhat fit table.csv --columns 2-9 --drop-missing", "some of the columns, without rows that have holes"),
+        ("zhat fit table.csv --target price", "the density of one column given all others"),
         ("zhat fit table.csv --set training.batch-size=64", "one setting changed; `zhat config` lists them all"),
         ("mpirun -n 4 zhat fit table.csv", "four processes, where zhat was built with the feature mpi"),
         ("zhat fit --resume --out out/mine", "goes on with a run that was stopped, to the same bits"),
@@ -61,6 +62,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("sample", &[
         ("zhat sample out/mine -n 100", "as CSV to standard output"),
         ("zhat sample out/mine --given age=40,height=1.8", "the other columns, given these"),
+        ("zhat sample out/mine --given-file rows.csv -n 20", "for each row of a file what it has not"),
     ]),
     ("impute", &[
         ("zhat impute out/mine holes.csv --out filled.csv", "conditional means in the place of missing cells"),
@@ -80,6 +82,8 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ("zhat fit builtin:pinwheel", "fits one of them"),
     ]),
     ("data prepare", &[
+        ("zhat data prepare huge.csv --out data/huge", "a table that is larger than memory"),
+        ("zhat fit data/huge", "trains from its files"),
         ("zhat data prepare power household_power_consumption.txt", "writes data/power"),
         ("zhat fit data/power --preset power", "and fits it as the paper does"),
     ]),

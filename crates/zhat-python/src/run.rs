@@ -208,7 +208,7 @@ impl Run {
         let found = self.with_rows(py, rows, name, |opened, rows| {
             let (settings, density) =
                 (Estimation::new(particles, estimates), opened.fitted.density());
-            let mut found = assess(density, rows, &settings, cross_check, seed)?;
+            let mut found = assess(density, rows, None, &settings, cross_check, seed)?;
             if let Some(number) = wasserstein {
                 let streams = Streams::new(seed);
                 found.wasserstein =

@@ -87,7 +87,7 @@ fn main() -> zhat_table::Result<()> {
                         (log_z, standard_error, true)
                     }
                     Normalisation::Global => {
-                        let found = assess(&density, &rows, &settings, true, seed)?;
+                        let found = assess(&density, &rows, None, &settings, true, seed)?;
                         let test = &found.likelihood;
                         (test.log_z, test.se_log_z, found.verdict.trusted)
                     }

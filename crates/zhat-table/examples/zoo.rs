@@ -18,7 +18,8 @@ fn main() -> zhat_table::Result<()> {
     let mut table: Vec<(&str, Defect, [u32; 4])> = Vec::new();
     for seed in 0..seeds {
         for (at, animal) in zoo(seed).into_iter().enumerate() {
-            let verdict = assess(&*animal.density, &animal.rows, &settings, true, seed)?.verdict;
+            let verdict =
+                assess(&*animal.density, &animal.rows, None, &settings, true, seed)?.verdict;
             if at == table.len() {
                 table.push((animal.name, animal.defect, [0; 4]));
             }

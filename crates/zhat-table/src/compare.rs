@@ -140,6 +140,10 @@ pub fn compare(
             let reason = "data.split.test is 0, but criteria are compared on test rows".into();
             return Err(TableError::config(reason));
         }
+        if data.weights.is_some() {
+            let reason = "data.weight: differences of criteria are taken row by row, and count every row once; leave it out".into();
+            return Err(TableError::config(reason));
+        }
         if repeat == 0 {
             data.notes.iter().for_each(|note| observer("", &Event::Warning(note)));
         }
@@ -224,6 +228,7 @@ fn cell(
         if limit.is_some() {
             config.scale_to(stored.training.num_steps);
             config.training.validation_every = stored.training.validation_every;
+            config.training.patience = stored.training.patience;
             config.training.checkpoint_every = stored.training.checkpoint_every;
             config.log_every = stored.log_every;
         }

@@ -9,9 +9,10 @@ use zhat::train::Difference;
 use zhat::watch::Watch;
 
 use crate::data::benchmark::PreparedSet;
+use crate::data::stored::{RowFile, StoredTable};
 use crate::data::{
-    ColumnKind, Discrete, Frame, Loaded, Marginals, Shape, Source, Standardiser, Table, Warning,
-    fill,
+    ColumnKind, Discrete, Error as DataError, Frame, Loaded, Marginals, Shape, Source,
+    Standardiser, Table, Warning, fill, in_order, listing, nearest,
 };
 use crate::error::{Result, TableError};
 use crate::fit::{DataConfig, FitConfig};
@@ -28,16 +29,22 @@ const ENOUGH_FOR_VALIDATION: usize = 30;
 /// The data of a fit as features: standardised and, if so wanted, mapped to normal scores; row after row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
-    /// Names of the columns.
+    /// Names of the columns, those that are given first.
     pub columns: Vec<String>,
-    /// Training part.
+    /// How many of them are given.
+    pub given: usize,
+    /// Training part, or a sample of it where it is in a file.
     pub train: Vec<f32>,
+    /// All of it, where it is in a file: rows as they were read.
+    pub train_file: Option<RowFile>,
     /// Validation part.
     pub validation: Vec<f32>,
     /// Test part.
     pub test: Vec<f32>,
     /// Rows of the three parts.
     pub rows: [usize; 3],
+    /// What each row of the three parts counts, where a column says it.
+    pub weights: Option<[Vec<f64>; 3]>,
     /// How the columns became features, with the training part's statistics.
     pub standardiser: Standardiser,
     /// Hash of the rows as they were read.
@@ -68,6 +75,15 @@ impl Prepared {
     pub(crate) fn num_numbers(&self) -> usize {
         let classes = self.standardiser.shapes.iter().filter(|shape| shape.is_classes()).count();
         self.columns.len() - classes
+    }
+
+    /// What the density is of, where columns are given.
+    pub(crate) fn given_in_words(&self) -> Option<String> {
+        let (given, modelled) = self.columns.split_at(self.given);
+        let sentence = || {
+            format!("The density is that of {} given {}.", modelled.join(", "), given.join(", "))
+        };
+        (self.given > 0).then(sentence)
     }
 
     /// Whether a cell of the training part is missing.
@@ -109,9 +125,13 @@ pub fn prepare(config: &FitConfig) -> Result<Prepared> {
 
 /// The same, unless it is told to stop.
 pub fn prepare_watched(config: &FitConfig, watch: &Watch) -> Result<Prepared> {
-    let data = &config.data;
+    let (data, streams) = (&config.data, Streams::new(config.seed));
     if PreparedSet::is_at(Path::new(&data.source)) {
         return prepared_set(data);
+    }
+    if StoredTable::is_at(Path::new(&data.source)) {
+        let stored = StoredTable::open(Path::new(&data.source), &streams)?;
+        return Ok(stored_table(data, stored, &streams, watch)?.with_notes_for(config));
     }
     let source = Source::parse(&data.source)?;
     let is_drawn = matches!(source, Source::Builtin(_));
@@ -137,10 +157,31 @@ fn prepare_loaded(
 ) -> Result<Prepared> {
     let (data, streams) = (&config.data, Streams::new(config.seed));
     let mut notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-    let (hash, columns) = (loaded.hash(), loaded.table.columns().to_vec());
-    let rows = data.split.indices(loaded.table.rows(), &mut streams.stream("split", 0, 0))?;
+    let hash = loaded.hash();
+    let mut split = streams.stream("split", 0, 0);
+    let rows = match &loaded.weights {
+        Some(weights) => data.split.weighted(weights, &mut split)?,
+        None => data.split.indices(loaded.table.rows(), &mut split)?,
+    };
+    let weights = loaded.weights.as_ref().map(|weights| {
+        let of = |rows: &[usize]| rows.iter().map(|&row| weights[row]).collect();
+        [&rows.train, &rows.validation, &rows.test].map(|rows| of(rows))
+    });
+    if let Some(column) = &data.weight {
+        notes.push(format!(
+            "rows count by column {column}, which is not modelled; pictures of the report show every row once"
+        ));
+    }
     loaded.settle_levels(&rows.train);
-    let Loaded { table, truth, discrete, before_noise, kinds, .. } = loaded;
+    let (order, given) = given_first(data, &loaded.table)?;
+    let truth = loaded.truth.take().filter(|_| !rows.test.is_empty());
+    let truth_of_test = truth.and_then(|truth| {
+        let test = loaded.table.select_rows(&rows.test);
+        mean_log_density(&*truth, test.values(), &order[..given])
+    });
+    loaded.reorder(&order);
+    let Loaded { table, discrete, before_noise, mut kinds, .. } = loaded;
+    let columns = table.columns().to_vec();
     let part = |rows: &[usize]| table.select_rows(rows);
     let (train, validation, test) = (part(&rows.train), part(&rows.validation), part(&rows.test));
     // All of it is in the parts, and what follows needs room.
@@ -153,35 +194,26 @@ fn prepare_loaded(
     if shared > 0 && !is_drawn {
         notes.push(Warning::SharedRows { shared, of: test.rows() }.to_string());
     }
-    let truth = truth.filter(|_| test.rows() > 0);
-    let truth_of_test = truth.map(|truth| mean_log_density(&*truth, test.values(), columns.len()));
-    let modelled = kinds.iter().filter(|kind| kind.is_modelled());
-    let shapes: Vec<Shape> = modelled.map(|kind| kind.kind.shape()).collect();
-    let numbers = numbers([&train, &validation], &shapes, &streams);
-    let standardiser = match (data.standardise, data.marginals, &numbers) {
-        (false, ..) | (true, _, None) => {
-            Standardiser::identity(numbers.as_ref().map_or(0, |[train, _]| train.dimension()))
-        }
-        (true, Marginals::Auto, Some([train, validation])) => {
-            better_marginals(train, validation, &streams, watch)?
-        }
-        (true, marginals, Some([train, _])) => {
-            Standardiser::fit(train)?.with_marginals(train, marginals)
-        }
-    };
-    let standardiser = standardiser.with_shapes(shapes);
-    let standardised = |table: crate::data::Table| {
-        let mut values = table.into_values();
-        standardiser.apply(&mut values);
-        values
-    };
+    let parts = [&train, &validation];
+    let standardiser = standardiser_of(data, parts, &kinds, &streams, watch)?;
     let numbers = [&train, &validation, &test].map(|part| part.rows());
+    for name in &columns[..given] {
+        if let Some(kind) = kinds.iter_mut().find(|kind| kind.name == *name) {
+            let already = if kind.note.is_empty() { "" } else { "; " };
+            kind.note = format!("given{already}{}", kind.note);
+        }
+    }
+    let [train, validation, test] =
+        [train, validation, test].map(|part| standardised(&standardiser, part));
     let prepared = Prepared {
         columns,
+        given,
         rows: numbers,
-        train: standardised(train),
-        validation: standardised(validation),
-        test: standardised(test),
+        weights,
+        train,
+        train_file: None,
+        validation,
+        test,
         hash,
         truth_of_test,
         test_rows,
@@ -194,6 +226,141 @@ fn prepare_loaded(
     Ok(prepared.with_notes_for(config))
 }
 
+/// The order of a table's columns in which those that are given come first, and how many they are.
+fn given_first(data: &DataConfig, table: &Table) -> Result<(Vec<usize>, usize)> {
+    let names = table.columns();
+    let place = |name: &String| {
+        let found = names.iter().position(|known| known == name);
+        found.ok_or_else(|| {
+            DataError::UnknownColumn {
+                file: data.source.clone(),
+                name: name.clone(),
+                nearest: nearest(name, names.iter().map(String::as_str)),
+                available: listing(names.iter().map(String::as_str)),
+            }
+            .into()
+        })
+    };
+    let said = if data.target.is_empty() { &data.given } else { &data.target };
+    let said = said.iter().map(place).collect::<Result<Vec<usize>>>()?;
+    let others: Vec<usize> = (0..names.len()).filter(|column| !said.contains(column)).collect();
+    let (mut given, modelled) =
+        if data.target.is_empty() { (said, others) } else { (others, said) };
+    let twice =
+        |columns: &[usize]| (1..columns.len()).any(|at| columns[..at].contains(&columns[at]));
+    if twice(&given) || twice(&modelled) {
+        return Err(TableError::config(
+            "data.given, data.target: a column stands there twice".into(),
+        ));
+    }
+    if modelled.is_empty() {
+        return Err(TableError::config(
+            "data.given: all columns are given, and none is left to model".into(),
+        ));
+    }
+    let number = given.len();
+    for &column in &given {
+        if let Some(row) = table.column(column).position(|cell| cell.is_nan()) {
+            return Err(TableError::config(format!(
+                "column {} is given, and row {} has no value there: the model says nothing of what is given, and cannot fill it. Leave such \
+                 rows out (data.read.missing = drop), or fill them first with a model of all columns",
+                names[column],
+                row + 1
+            )));
+        }
+    }
+    given.extend(modelled);
+    Ok((given, number))
+}
+
+/// How the columns become features.
+fn standardiser_of(
+    data: &DataConfig,
+    parts: [&Table; 2],
+    kinds: &[ColumnKind],
+    streams: &Streams,
+    watch: &Watch,
+) -> Result<Standardiser> {
+    let in_order = in_order(kinds, parts[0].columns());
+    let shapes: Vec<Shape> = in_order.iter().map(|kind| kind.shape()).collect();
+    let numbers = numbers(parts, &shapes, streams);
+    let standardiser = match (data.standardise, data.marginals, &numbers) {
+        (false, ..) | (true, _, None) => {
+            Standardiser::identity(numbers.as_ref().map_or(0, |[train, _]| train.dimension()))
+        }
+        (true, Marginals::Auto, Some([train, validation])) => {
+            better_marginals(train, validation, streams, watch)?
+        }
+        (true, marginals, Some([train, _])) => {
+            Standardiser::fit(train)?.with_marginals(train, marginals)
+        }
+    };
+    Ok(standardiser.with_shapes(shapes))
+}
+
+fn standardised(standardiser: &Standardiser, table: Table) -> Vec<f32> {
+    let mut values = table.into_values();
+    standardiser.apply(&mut values);
+    values
+}
+
+/// A directory of `zhat data prepare FILE`: everything but training itself looks at a sample of the training rows.
+fn stored_table(
+    data: &DataConfig,
+    stored: StoredTable,
+    streams: &Streams,
+    watch: &Watch,
+) -> Result<Prepared> {
+    refuse_given(data, &[("data.kinds", !data.kinds.is_empty())])?;
+    let StoredTable { meta, sample, train, validation, test } = stored;
+    let standardiser = standardiser_of(data, [&sample, &validation], &meta.kinds, streams, watch)?;
+    let mut notes = meta.notes;
+    if train.is_some() {
+        let (seen, all) = (sample.rows(), meta.rows[0]);
+        notes.push(format!(
+            "Training takes all {all} rows from the file; scales, normal scores and the mixtures of the start are those of {seen} of them."
+        ));
+    }
+    let test_rows = (0..test.rows()).collect();
+    let [sample, validation, test] =
+        [sample, validation, test].map(|part| standardised(&standardiser, part));
+    Ok(Prepared {
+        standardiser,
+        columns: meta.columns,
+        given: 0,
+        weights: None,
+        rows: meta.rows,
+        train: sample,
+        train_file: train,
+        validation,
+        test_rows,
+        test,
+        hash: meta.hash,
+        truth_of_test: None,
+        notes,
+        discrete: BTreeMap::new(),
+        before_noise: None,
+        kinds: meta.kinds,
+    })
+}
+
+/// An error for a setting that was decided when the data were prepared.
+fn refuse_given(data: &DataConfig, more: &[(&str, bool)]) -> Result<()> {
+    let given = [
+        ("data.read.columns", !data.read.columns.is_empty()),
+        ("data.dequantise", !data.dequantise.is_empty()),
+        ("data.read.max-rows", data.read.max_rows.is_some()),
+        ("data.given", !data.given.is_empty()),
+        ("data.target", !data.target.is_empty()),
+        ("data.weight", data.weight.is_some()),
+    ];
+    if let Some((name, _)) = given.iter().chain(more).find(|(_, given)| *given) {
+        let reason = format!("{name} does not go with a set that is prepared already");
+        return Err(TableError::config(reason));
+    }
+    Ok(())
+}
+
 /// The columns of training and validation part that are no classes, as numbers on the line without holes: those of cells anywhere in
 /// them, and what is missing filled with what other rows have. None where all are classes.
 fn numbers(parts: [&Table; 2], shapes: &[Shape], streams: &Streams) -> Option<[Table; 2]> {
@@ -204,9 +371,23 @@ fn numbers(parts: [&Table; 2], shapes: &[Shape], streams: &Streams) -> Option<[T
         return None;
     }
     let mut rng = streams.stream("numbers", 0, 0);
-    let observed = parts[0].select_columns(&columns);
-    Some(parts.map(|part| {
+    // An atom says nothing of where the others are.
+    let without_atoms = |part: &Table| {
         let mut part = part.select_columns(&columns);
+        if shapes.iter().any(Shape::is_atoms) {
+            for row in part.values_mut().chunks_exact_mut(columns.len()) {
+                for (value, &column) in row.iter_mut().zip(&columns) {
+                    if shapes[column].atom(f64::from(*value)).is_some() {
+                        *value = f32::NAN;
+                    }
+                }
+            }
+        }
+        part
+    };
+    let observed = without_atoms(parts[0]);
+    Some(parts.map(|part| {
+        let mut part = without_atoms(part);
         if part.values().iter().any(|value| value.is_nan()) {
             fill(part.values_mut(), &observed, &mut rng);
         }
@@ -262,15 +443,7 @@ fn better_marginals(
 /// A directory of `zhat data prepare`, which is split and standardised already: likelihoods are in standardised units, as
 /// those that are published for the benchmark sets, whether the columns are mapped to normal scores or not.
 fn prepared_set(data: &DataConfig) -> Result<Prepared> {
-    let given = [
-        ("data.read.columns", !data.read.columns.is_empty()),
-        ("data.dequantise", !data.dequantise.is_empty()),
-        ("data.read.max-rows", data.read.max_rows.is_some()),
-    ];
-    if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
-        let reason = format!("{name} does not go with a set that is prepared already");
-        return Err(TableError::config(reason));
-    }
+    refuse_given(data, &[])?;
     let PreparedSet { meta, split } = PreparedSet::read(Path::new(&data.source))?;
     let standardiser =
         Standardiser::identity(meta.columns.len()).with_marginals(&split.train, data.marginals);
@@ -283,8 +456,11 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
     Ok(Prepared {
         standardiser,
         columns: meta.columns,
+        given: 0,
+        weights: None,
         rows: meta.rows,
         train,
+        train_file: None,
         validation,
         test_rows,
         test,

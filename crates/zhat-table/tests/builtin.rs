@@ -31,6 +31,27 @@ fn mass(set: &dyn Builtin, half_width: f64, points: usize) -> f64 {
     sum * step * step
 }
 
+/// `p(y | x)` of the built-in regression integrates to one, and its marginals go with it.
+#[test]
+fn the_conditional_of_the_regression_integrates_to_one() {
+    let set = find("regression").unwrap();
+    for [x1, x2] in [[-2.0, 1.0], [0.3, -1.9], [1.5, 0.2]] {
+        let log_x = set.log_marginal(&[x1, x2, 0.0], &[true, true, false]).unwrap();
+        let step = 0.01;
+        let at = |i: i32| set.log_density(&[x1, x2, step * f64::from(i)]) - log_x;
+        let mass: f64 = (-1000..1000).map(|i| step * at(i).exp()).sum();
+        assert!((mass - 1.0).abs() < 1e-6, "{x1} {x2}: {mass}");
+    }
+    // Of a mixed table, sums over a class that is missing.
+    let set = find("mixed").unwrap();
+    let row = [2.0, 1.0, 5.0, 0.4, 71.0];
+    let sum: f64 =
+        (0..2).map(|m| set.log_density(&[2.0, f64::from(m), 5.0, 0.4, 71.0]).exp()).sum();
+    let found = set.log_marginal(&row, &[true, false, true, true, true]).unwrap();
+    assert!((found - sum.ln()).abs() < 1e-12);
+    assert!(set.log_marginal(&row, &[true, true, true, false, true]).is_none());
+}
+
 #[test]
 fn every_density_in_the_plane_integrates_to_one() {
     for (name, half_width) in PLANE {

@@ -11,7 +11,8 @@ use zhat_table::data::{Kind, ReadOptions, TableWriter};
 use zhat_table::density::Density;
 use zhat_table::fit::{FitConfig, Session};
 use zhat_table::fitted::{
-    Fill, Fitted, ImputeOptions, SampleOptions, ScoreOptions, impute, sample, score,
+    Fill, Fitted, ImputeOptions, SampleOptions, ScoreOptions, explained_by_the_others,
+    explained_by_those_before, impute, sample, score,
 };
 use zhat_table::prepare;
 
@@ -110,6 +111,21 @@ fn probabilities_of_what_is_counted_sum_to_one_and_what_is_missing_is_summed_ove
     let cells = density.cells(&row).unwrap().unwrap();
     let whole = density.score(&row).unwrap().log_p_tilde[0];
     assert!((cells.log_p.iter().sum::<f64>() - whole).abs() < 1e-4);
+    // So do those of a row with holes, to what is observed of it.
+    let holed = [2.0, nan, 5.0, nan, 71.0];
+    let parts = explained_by_those_before(density, &[row, holed].concat()).unwrap();
+    assert!((parts[..5].iter().sum::<f64>() - whole).abs() < 1e-4);
+    let observed = density.score(&holed).unwrap().log_p_tilde[0];
+    // Both by particles, each of which has an error below 0.1 here.
+    assert!((parts[5] + parts[7] + parts[9] - observed).abs() < 0.5);
+    assert!(parts[6].is_nan() && parts[8].is_nan());
+    // Given all others a class has its share among all classes, which is exact for what comes last and by particles for the rest.
+    let others = explained_by_the_others(density, &row).unwrap();
+    let regions: Vec<f32> = (0..5).flat_map(|r| [r as f32, 1.0, 5.0, 0.4, 71.0]).collect();
+    let expected = whole - sum(&regions).ln();
+    // Five errors of the particles, which are below 0.1 here.
+    assert!((others[0] - expected).abs() < 0.5, "{others:?} {expected}");
+    assert!((others[4] - cells.log_p[4]).abs() < 1e-4, "{others:?}");
 }
 
 #[test]

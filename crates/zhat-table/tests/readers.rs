@@ -144,6 +144,63 @@ fn columns_rows_and_missing_cells_are_chosen_the_same_way_in_every_format() {
 }
 
 #[test]
+fn text_in_parquet_is_read_as_words_where_words_are_wanted() {
+    use parquet::basic::{LogicalType, Repetition, Type as Physical};
+    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::types::Type;
+    use std::sync::Arc;
+    use zhat_table::data::{Asked, Kind, Source};
+
+    let directory = directory("parquet_text");
+    let path = directory.join("t.parquet");
+    let text = Type::primitive_type_builder("colour", Physical::BYTE_ARRAY)
+        .with_repetition(Repetition::OPTIONAL)
+        .with_logical_type(Some(LogicalType::String));
+    let number =
+        Type::primitive_type_builder("x", Physical::DOUBLE).with_repetition(Repetition::REQUIRED);
+    let fields = vec![Arc::new(text.build().unwrap()), Arc::new(number.build().unwrap())];
+    let schema = Arc::new(Type::group_type_builder("t").with_fields(fields).build().unwrap());
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Default::default()).unwrap();
+    let words = ["red", "green", "blue"];
+    let mut rows = writer.next_row_group().unwrap();
+    let mut column = rows.next_column().unwrap().unwrap();
+    let cells: Vec<ByteArray> = (0..59).map(|row| ByteArray::from(words[row % 3])).collect();
+    let mut levels = vec![1; 60];
+    levels[59] = 0;
+    column.typed::<ByteArrayType>().write_batch(&cells, Some(&levels), None).unwrap();
+    column.close().unwrap();
+    let mut column = rows.next_column().unwrap().unwrap();
+    let numbers: Vec<f64> = (0..60).map(|row| (f64::from(row) * 0.618).fract()).collect();
+    column.typed::<DoubleType>().write_batch(&numbers, None, None).unwrap();
+    column.close().unwrap();
+    rows.close().unwrap();
+    writer.close().unwrap();
+    let refused = read(&path, &ReadOptions::default()).unwrap_err().to_string();
+    assert!(refused.contains("colour"), "{refused}");
+    let asked = Asked { kinds: Some(Default::default()), ..Asked::default() };
+    let source = Source::parse(path.to_str().unwrap()).unwrap();
+    let options = ReadOptions::default();
+    let mut loaded =
+        source.load_watched(&options, &asked, &mut common::rng(1), &Default::default()).unwrap();
+    loaded.settle_levels(&(0..60).collect::<Vec<_>>());
+    let Kind::Categorical { levels } = &loaded.kinds[0].kind else { panic!("words") };
+    assert_eq!(levels, &["blue", "green", "red", "other"]);
+    let codes: Vec<f32> = loaded.table.column(0).collect();
+    assert_eq!(codes[..3], [2.0, 1.0, 0.0]);
+    assert!(codes[59].is_nan());
+    // As a model's own words, whatever their order here.
+    let model = ReadOptions {
+        model_columns: vec!["colour".into(), "x".into()],
+        model_kinds: loaded.kinds.clone(),
+        missing: Missing::Keep,
+        ..Default::default()
+    };
+    assert_eq!(read(&path, &model).unwrap().table.column(0).collect::<Vec<_>>()[..59], codes[..59]);
+}
+
+#[test]
 fn nullable_and_integer_parquet_columns_are_read() {
     use parquet::basic::{LogicalType, Repetition, Type as Physical};
     use parquet::data_type::{DoubleType, Int32Type, Int64Type};

@@ -35,7 +35,7 @@ fn fitted(source: &str, settings: &[&str]) -> Fitted {
 fn opinions(fitted: &Fitted, particles: usize, seed: u64) -> Vec<Opinion> {
     let settings = Estimation::new(particles, 20);
     let rows = vec![0.0; 2 * fitted.card().columns.len()];
-    assess(fitted.density(), &rows, &settings, true, seed).unwrap().opinions
+    assess(fitted.density(), &rows, None, &settings, true, seed).unwrap().opinions
 }
 
 /// `log Z` of a model of two columns by quadrature over a square of features.

@@ -53,6 +53,15 @@ pub struct ConfigOptions {
     /// identifier; several with commas, or given several times
     #[arg(long = "kind", value_name = "COLUMN=KIND", value_parser = |text: &str| Kinds::parse(text))]
     kinds: Vec<Kinds>,
+    /// Columns that are given: the density is of the others given these (regression, classification)
+    #[arg(long, value_delimiter = ',', value_name = "COLUMNS", conflicts_with = "target")]
+    given: Vec<String>,
+    /// The columns that the density is of, given all others
+    #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
+    target: Vec<String>,
+    /// The column that says what each row counts, and is not modelled
+    #[arg(long, value_name = "COLUMN")]
+    weight: Option<String>,
     /// Where the data are kept, if what was named can be read only once.
     #[arg(skip)]
     kept: OnceLock<String>,
@@ -63,10 +72,10 @@ pub struct ConfigOptions {
 
 /// What columns are, of one argument.
 #[derive(Clone)]
-struct Kinds(Vec<(String, SaidKind)>);
+pub struct Kinds(pub Vec<(String, SaidKind)>);
 
 impl Kinds {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         SaidKind::list(text).map(Self).map_err(|error| error.to_string())
     }
 }
@@ -178,6 +187,12 @@ impl ConfigOptions {
         for (column, kind) in self.kinds.iter().flat_map(|Kinds(kinds)| kinds) {
             config.data.kinds.insert(column.clone(), *kind);
         }
+        let said = [&mut config.data.given, &mut config.data.target].into_iter();
+        for (to, from) in said.zip([&self.given, &self.target]).filter(|(_, from)| !from.is_empty())
+        {
+            to.clone_from(from);
+        }
+        config.data.weight = self.weight.clone().or(config.data.weight);
         config.settle_kinds();
         Ok(config)
     }

@@ -1,34 +1,37 @@
 //! `zhat data`: the built-in sets, and the paper's five benchmark sets from their raw files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use zhat_report::{Align, Table};
 use zhat_table::TableError;
 use zhat_table::data::benchmark::{self, Benchmark, PreparedSet, Sizes};
-use zhat_table::data::builtin;
+use zhat_table::data::stored::{StoreOptions, store};
+use zhat_table::data::{Missing, ReadOptions, builtin};
 
+use super::config_options::Kinds;
 use super::show_options::ShowOptions;
-use crate::exit::Outcome;
+use super::table_options::FileOptions;
+use crate::exit::{Outcome, with_flags};
 use crate::interrupt;
-use crate::progress::{bar, follow};
+use crate::progress::{bar, follow, watched};
 
 #[derive(clap::Subcommand)]
 pub enum Action {
     /// List the built-in sets, whose true density is known
     List,
-    /// Make one of the paper's five benchmark sets from the files it is published as
+    /// Prepare a table that is larger than memory for a fit, or make one of the paper's five benchmark sets
     Prepare(Prepare),
 }
 
 #[derive(clap::Args)]
 pub struct Prepare {
-    /// power, gas, hepmass, miniboone or bsds300
-    #[arg(value_name = "SET")]
+    /// A file (CSV, NPY, Parquet; compressed too); or power, gas, hepmass, miniboone or bsds300
+    #[arg(value_name = "FILE|SET")]
     set: String,
-    /// power: household_power_consumption.txt or data.npy; gas: ethylene_CO.txt; hepmass: the directory of 1000_train.csv and
+    /// Of a set, what it is made from. power: household_power_consumption.txt or data.npy; gas: ethylene_CO.txt; hepmass: the directory of 1000_train.csv and
     /// 1000_test.csv; miniboone: MiniBooNE_PID.txt or data.npy; bsds300: BSDS300.hdf5. Text may be compressed
-    source: PathBuf,
-    /// New directory for train.npy, validation.npy, test.npy and meta.json [default: data/SET]
+    source: Option<PathBuf>,
+    /// New directory for the rows and what they are [default: data/SET, or data/ and the name of the file]
     #[arg(long)]
     out: Option<PathBuf>,
     /// Take a set that is not as large as the paper's, and write down how it differs
@@ -37,6 +40,17 @@ pub struct Prepare {
     /// Seed of the noise and of the order
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Of a file, the columns to use, by name or position
+    #[arg(long, value_delimiter = ',', conflicts_with = "source")]
+    columns: Vec<String>,
+    #[command(flatten)]
+    file: FileOptions,
+    /// Of a file, leave out rows with missing cells
+    #[arg(long, conflicts_with = "source")]
+    drop_missing: bool,
+    /// Of a file, what columns are, where that is not to be found out; as of `zhat fit`
+    #[arg(long = "kind", value_name = "COLUMN=KIND", value_parser = |text: &str| Kinds::parse(text), conflicts_with = "source")]
+    kinds: Vec<Kinds>,
     #[command(flatten)]
     show: ShowOptions,
 }
@@ -68,6 +82,53 @@ fn list() -> anyhow::Result<Outcome> {
 }
 
 fn prepare(arguments: &Prepare) -> anyhow::Result<Outcome> {
+    match &arguments.source {
+        None if !is_set(&arguments.set) => prepare_table(arguments),
+        None => {
+            let reason = format!("{}: name the file that it is made from too", arguments.set);
+            Err(TableError::Config { reason }.into())
+        }
+        Some(source) => prepare_set(arguments, source),
+    }
+}
+
+fn is_set(name: &str) -> bool {
+    name.parse::<Benchmark>().is_ok() && !Path::new(name).is_file()
+}
+
+/// A table of any length.
+fn prepare_table(arguments: &Prepare) -> anyhow::Result<Outcome> {
+    let source = Path::new(&arguments.set);
+    let name = source.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.split('.').next().unwrap_or_default().to_owned();
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("data").join(name));
+    let missing = if arguments.drop_missing { Missing::Drop } else { Missing::Keep };
+    let mut read =
+        ReadOptions { columns: arguments.columns.clone(), missing, ..ReadOptions::default() };
+    arguments.file.put_into(&mut read);
+    let kinds = arguments.kinds.iter().flat_map(|Kinds(kinds)| kinds.clone()).collect();
+    let options = StoreOptions { read, kinds, seed: arguments.seed, ..StoreOptions::default() };
+    let watch = interrupt::watch()?;
+    let stored = watched(arguments.show.quiet, "rows", None, &watch, || {
+        store(source, &out, &options, &watch).map_err(TableError::Data)
+    })??;
+    arguments.show.print(&stored, || {
+        let [train, validation, test] = stored.rows;
+        let mut table = Table::new([("", Align::Left), ("", Align::Left)]);
+        table.row([
+            "rows for training, validation, test".into(),
+            format!("{train}, {validation}, {test}"),
+        ]);
+        table.row(["columns".into(), stored.columns.join(", ")]);
+        print!("{table}\n{}\n", out.display());
+    })?;
+    for note in &stored.notes {
+        eprintln!("warning: {}", with_flags(note));
+    }
+    Ok(Outcome::Done)
+}
+
+fn prepare_set(arguments: &Prepare, source: &Path) -> anyhow::Result<Outcome> {
     let set: Benchmark = arguments.set.parse().map_err(TableError::Data)?;
     let default = || PathBuf::from("data").join(set.name());
     let out = arguments.out.clone().unwrap_or_else(default);
@@ -77,7 +138,7 @@ fn prepare(arguments: &Prepare) -> anyhow::Result<Outcome> {
     let bar = bar(arguments.show.quiet, 1, template)?;
     bar.set_message(set.name());
     let prepared = follow(&bar, &watch, || {
-        benchmark::prepare(set, &arguments.source, &out, sizes, arguments.seed, &watch)
+        benchmark::prepare(set, source, &out, sizes, arguments.seed, &watch)
     });
     bar.finish_and_clear();
     let prepared = prepared.map_err(TableError::Data)?;

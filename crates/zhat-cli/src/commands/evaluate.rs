@@ -10,7 +10,8 @@ use zhat_table::data::Missing;
 use zhat_table::density::Estimation;
 use zhat_table::fit::nats;
 use zhat_table::fitted::{
-    Assessment, DistanceKind, Paired, assess, checks_table, distances, paired,
+    Assessment, DistanceKind, Paired, Predictive, Target, assess, checks_table, distances, paired,
+    predictive,
 };
 
 use super::table_options::{RunOptions, TableOptions};
@@ -104,7 +105,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let work = estimates + opinions + rows.test.len() as u64;
     let quiet = arguments.run.quiet;
     let mut assessment = watched(quiet, "estimating log Z", Some(work), &watch, || {
-        assess(density, &rows.test, &settings, cross_check, seed)
+        assess(density, &rows.test, rows.weights.as_deref(), &settings, cross_check, seed)
     })??;
     assessment.truth = rows.truth;
     if let Some(number) = arguments.wasserstein {
@@ -114,10 +115,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         })??;
         assessment.wasserstein = Some(found);
     }
+    if density.given() > 0 {
+        let found = watched(quiet, "predicting", None, &watch, || {
+            predictive(density, &rows.test, rows.weights.as_deref(), seed)
+        })??;
+        assessment.predictive = Some(found);
+    }
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&assessment)?);
     } else {
         print!("{}", table(&assessment));
+        if let Some(found) = &assessment.predictive {
+            print!("\n{}", predictions(found));
+        }
         if assessment.likelihood.estimates > 0 && assessment.opinions.len() > 1 {
             println!("\n{FROM_ROWS}");
         }
@@ -126,6 +136,71 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let failed = arguments.strict && !assessment.verdict.is_good();
     Ok(if failed { Outcome::Failed } else { Outcome::Done })
+}
+
+/// What the predictions of every column are worth.
+fn predictions(found: &Predictive) -> Table {
+    let mut table = Table::new([("", Align::Left), ("", Align::Right), ("", Align::Left)]);
+    let mut row = |name: String, value: String, error: String| {
+        table.row([name, value, error]);
+    };
+    for target in &found.targets {
+        match target {
+            Target::Number(number) => {
+                let name = &number.column;
+                row(
+                    format!("{name}: CRPS"),
+                    format!("{:.4}", number.crps),
+                    format!("± {:.4} over {} rows", number.se_crps, found.rows),
+                );
+                let error = |value: f64| format!("{value:.4}");
+                row(
+                    "  mean absolute error of medians".into(),
+                    error(number.absolute_error),
+                    String::new(),
+                );
+                row(
+                    "  root mean square error of means".into(),
+                    error(number.root_mean_square_error),
+                    String::new(),
+                );
+                for coverage in &number.coverage {
+                    row(
+                        format!("  rows in the {:.0} % interval", 100.0 * coverage.level),
+                        format!("{:.1} %", 100.0 * coverage.found),
+                        format!("± {:.1} %", 100.0 * coverage.standard_error),
+                    );
+                }
+                row(
+                    "  width of the 90 % interval".into(),
+                    error(number.width_of_90),
+                    "on average".into(),
+                );
+            }
+            Target::Classes(classes) => {
+                row(
+                    format!("{}: log loss", classes.column),
+                    format!("{:.4}", classes.log_loss),
+                    format!("± {:.4} over {} rows", classes.se_log_loss, classes.rows),
+                );
+                row(
+                    "  accuracy".into(),
+                    format!("{:.1} %", 100.0 * classes.accuracy),
+                    format!(
+                        "± {:.1} %; the most frequent class has {:.1} %",
+                        100.0 * classes.se_accuracy,
+                        100.0 * classes.most_frequent
+                    ),
+                );
+                row(
+                    "  calibration error".into(),
+                    format!("{:.4}", classes.calibration_error),
+                    String::new(),
+                );
+            }
+        }
+    }
+    table
 }
 
 /// Whether a name is that of a run's directory.
@@ -163,7 +238,8 @@ fn table(assessment: &Assessment) -> Table {
         table.row([name.to_owned(), value, error]);
     };
     let plain = String::new;
-    row("rows", likelihood.rows.to_string(), plain());
+    let worth = likelihood.effective_rows.map(|rows| format!("by their weights worth {rows:.0}"));
+    row("rows", likelihood.rows.to_string(), worth.unwrap_or_default());
     row(
         "log-likelihood, nats a row",
         nats(likelihood.log_likelihood),

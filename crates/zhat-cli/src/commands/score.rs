@@ -34,6 +34,10 @@ pub struct Arguments {
     /// Also write the log-density of each column given those before it, which say what makes a row strange
     #[arg(long)]
     explain: bool,
+    /// Also write the log-density of each column given all the others: the cell that goes against them is low, wherever its column stands.
+    /// Slower, by draws
+    #[arg(long)]
+    explain_others: bool,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -54,6 +58,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         rank: arguments.rank,
         errors: arguments.errors,
         explain: arguments.explain,
+        explain_others: arguments.explain_others,
     };
     let create = |columns: &[String]| Ok(arguments.output.begin(columns, Precision::Double)?);
     let start = Instant::now();
@@ -62,6 +67,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })??;
     for warning in fitted.warnings() {
         eprintln!("warning: {warning}");
+    }
+    let atoms = fitted.card().kinds.iter().filter(|kind| !kind.atoms.is_empty());
+    let atoms: Vec<&str> = atoms.map(|kind| kind.name.as_str()).collect();
+    if !atoms.is_empty() {
+        eprintln!(
+            "{}: a row at one of the values that come again and again has its probability in the place of a density",
+            atoms.join(", ")
+        );
     }
     if scored.holed > 0 {
         eprintln!(

@@ -58,6 +58,11 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
     format!("{text:?}")
 }
 
+/// The text of a cell, which is known to be UTF-8.
+pub(crate) fn trimmed(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes.trim_ascii()).unwrap_or("")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

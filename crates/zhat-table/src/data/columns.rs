@@ -26,6 +26,21 @@ pub(crate) fn choose(file: &Path, names: &[String], options: &ReadOptions) -> Re
     }
     let unnamed = names.iter().enumerate().all(|(index, name)| *name == numbered(index));
     let by_name = options.columns.is_empty() && options.without.is_empty() && !unnamed;
+    if options.partial && !unnamed {
+        let place = |name: &String| names.iter().position(|known| known == name);
+        let found = model.iter().filter_map(|name| Some((place(name)?, name)));
+        let found: Vec<Column> =
+            found.map(|(index, name)| Column { index, name: name.clone() }).collect();
+        return match found.is_empty() {
+            true => Err(Error::OtherColumns {
+                file: file.into(),
+                found: 0,
+                model: model.len(),
+                names: listing(model.iter().map(String::as_str)),
+            }),
+            false => Ok(found),
+        };
+    }
     let mut columns = match by_name {
         true => choose_freely(
             file,
@@ -34,10 +49,11 @@ pub(crate) fn choose(file: &Path, names: &[String], options: &ReadOptions) -> Re
         ),
         // As the columns of the fit stood, where nothing says otherwise.
         false if options.columns.is_empty() && names.len() == options.model_kinds.len() => {
-            let modelled =
-                options.model_kinds.iter().enumerate().filter(|(_, kind)| kind.is_modelled());
-            let name = |index: usize| names[index].clone();
-            Ok(modelled.map(|(index, _)| Column { index, name: name(index) }).collect())
+            let place = |name: &String| {
+                let known = options.model_kinds.iter().position(|kind| kind.name == *name);
+                known.map(|index| Column { index, name: names[index].clone() })
+            };
+            Ok(model.iter().filter_map(place).collect())
         }
         false => choose_freely(file, names, options),
     }?;
@@ -168,6 +184,7 @@ fn duplicate(file: &Path, names: &[String], first: usize, second: usize) -> Erro
 
 #[cfg(test)]
 mod tests {
+    use super::super::kinds::{ColumnKind, Kind};
     use super::*;
 
     fn chosen(columns: &[&str], without: &[&str]) -> Result<Vec<usize>> {
@@ -227,6 +244,20 @@ mod tests {
         assert_eq!(carried(&["date", "2"]).unwrap(), [3, 1]);
         assert!(carried(&["none"]).is_err());
         assert_eq!(columns(&["column_1", "column_2"], &[]).unwrap(), expect(0, 1));
+        // As the columns stood in the table of the fit, in whatever order the model has them.
+        let kind = |name: &str| ColumnKind::new(name, Kind::Continuous);
+        let options = ReadOptions {
+            model_columns: vec!["b".into(), "a".into()],
+            model_kinds: vec![kind("a"), kind("b")],
+            ..Default::default()
+        };
+        let unnamed = ["column_1", "column_2"].map(String::from);
+        let found = choose(Path::new("t.csv"), &unnamed, &options).unwrap();
+        assert_eq!(found.iter().map(|column| column.index).collect::<Vec<_>>(), [1, 0]);
+        let partial = ReadOptions { partial: true, ..options };
+        let found = choose(Path::new("t.csv"), &["x", "b"].map(String::from), &partial).unwrap();
+        assert_eq!((found.len(), found[0].index), (1, 1));
+        assert!(choose(Path::new("t.csv"), &["x", "y"].map(String::from), &partial).is_err());
         assert_eq!(columns(&["u", "v", "w"], &["w", "1"]).unwrap(), expect(2, 0));
         let wrong = columns(&["a", "c"], &[]).unwrap_err().to_string();
         assert!(wrong.contains("no column b"), "{wrong}");

@@ -6,10 +6,11 @@ use std::path::Path;
 use zhat::watch::Watch;
 
 use super::carried::Carried;
+use super::cell::{Cell, trimmed};
 use super::checks::{Warning, is_named_so};
 use super::columns::Column;
 use super::error::{Error, Place};
-use super::kinds::ColumnKind;
+use super::kinds::{Code, ColumnKind};
 use super::options::{Missing, ReadOptions};
 use super::table::Table;
 
@@ -172,6 +173,26 @@ impl<'a> Gather<'a> {
     pub(crate) fn numbers(&self, column: usize) -> usize {
         let cells = self.values.iter().skip(column).step_by(self.columns.len());
         cells.filter(|value| !value.is_nan()).count()
+    }
+
+    /// The number of a cell of text, or the code of its word; none where it has neither.
+    pub(crate) fn code(&mut self, position: usize, bytes: &[u8]) -> Option<f64> {
+        match (&mut self.texts[position], Cell::parse(bytes)) {
+            (_, Cell::InvalidUtf8) => None,
+            (_, Cell::Missing) => Some(f64::NAN),
+            (TextCells::Words(words), _) => Some(words.code(trimmed(bytes))),
+            (TextCells::Known(kind), parsed) => match (kind.code(trimmed(bytes)), parsed) {
+                (Code::Value(value), _) => Some(value),
+                (Code::Unknown(value), _) => {
+                    self.note_unknown(position, trimmed(bytes));
+                    Some(value)
+                }
+                (Code::Refused, Cell::Number(number)) => Some(number),
+                (Code::Refused, _) => None,
+            },
+            (_, Cell::Number(number)) => Some(number),
+            (_, _) => None,
+        }
     }
 
     /// Notes a word that the model does not know.

@@ -32,6 +32,7 @@ mod shape;
 mod source;
 mod split;
 mod standardise;
+pub mod stored;
 mod table;
 mod typed;
 mod write;
@@ -47,8 +48,10 @@ pub use frame::{Frame, FrameCells, FrameColumn, MISSING_MOMENT, NumberOf, WholeO
 pub use gather::Flow;
 pub use kinds::{ColumnKind, Form, Kind, SaidKind};
 pub use marginal::MarginalMap;
+pub(crate) use nearest::{listing, nearest};
 pub use options::{Format, Header, Missing, ReadOptions, parse_delimiter};
 pub use read::{Reading, read, read_batches};
+pub(crate) use source::in_order;
 pub use source::{Asked, BUILTIN_ROWS, IN_MEMORY, Loaded, Source, keep};
 pub use split::{Order, Split, SplitOptions};
 pub use standardise::{Marginals, Shape, Standardiser};

@@ -47,6 +47,9 @@ pub struct ReadOptions {
     /// Carries along every column of a text file, the chosen ones included.
     #[serde(skip)]
     pub carry_every: bool,
+    /// Takes those of the model's columns that a file has, where it need not have all of them.
+    #[serde(skip)]
+    pub partial: bool,
 }
 
 impl ReadOptions {

@@ -23,6 +23,15 @@ pub enum Shape {
         /// The numbers, increasing.
         values: Vec<f64>,
     },
+    /// At some values again and again, and elsewhere as the rest of them.
+    Atoms {
+        /// These values, increasing.
+        values: Vec<f64>,
+        /// Where on the line each of them is put.
+        places: Vec<f64>,
+        /// The others.
+        rest: Box<Shape>,
+    },
     /// One of so many classes, numbered from 0.
     Classes {
         /// Number of classes.
@@ -36,6 +45,9 @@ impl Shape {
         match self {
             // What is missing stays so: the larger of it and a number would be the number.
             _ if value.is_nan() => value,
+            Self::Atoms { places, rest, .. } => {
+                self.atom(value).map_or_else(|| rest.number(value), |atom| places[atom])
+            }
             Self::Positive => value.max(f64::from(f32::MIN_POSITIVE)).ln(),
             Self::Bounded { low, high } => {
                 let share = ((value - low) / (high - low)).clamp(EDGE, 1.0 - EDGE);
@@ -51,6 +63,7 @@ impl Shape {
         match self {
             Self::Line => number,
             _ if number.is_nan() => number,
+            Self::Atoms { rest, .. } => rest.value(number),
             Self::Positive => number.exp().clamp(f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX)),
             Self::Bounded { low, high } => {
                 let share = (1.0 / (1.0 + (-number).exp())).clamp(EDGE, 1.0 - EDGE);
@@ -64,6 +77,10 @@ impl Shape {
     /// Log of the derivative of the number by the value: minus infinity outside, where there is no density.
     pub(super) fn log_derivative(&self, value: f64) -> f64 {
         match self {
+            Self::Atoms { rest, .. } => match self.atom(value) {
+                Some(_) => 0.0,
+                None => rest.log_derivative(value),
+            },
             Self::Positive if value <= 0.0 => f64::NEG_INFINITY,
             Self::Positive => -value.ln(),
             Self::Bounded { low, high } if value <= *low || value >= *high => f64::NEG_INFINITY,
@@ -72,6 +89,21 @@ impl Shape {
             }
             _ => 0.0,
         }
+    }
+
+    /// Which of the atoms a value is, to the precision of 32 bits.
+    pub(crate) fn atom(&self, value: f64) -> Option<usize> {
+        match self {
+            Self::Atoms { values, .. } => {
+                values.iter().position(|atom| *atom as f32 == value as f32)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it has values that come again and again, with a probability of their own.
+    pub fn is_atoms(&self) -> bool {
+        matches!(self, Self::Atoms { .. })
     }
 
     /// Whether a value has a probability, and not a density.
@@ -171,6 +203,16 @@ mod tests {
             Shape::Positive.number(-3.0).is_finite(),
             "a value that is wrong is not one that is missing"
         );
+    }
+
+    #[test]
+    fn an_atom_is_put_in_its_place_and_the_rest_where_it_was() {
+        let rest = Box::new(Shape::Positive);
+        let shape = Shape::Atoms { values: vec![0.0], places: vec![-3.0], rest };
+        assert_eq!((shape.number(0.0), shape.atom(0.0), shape.atom(0.1)), (-3.0, Some(0), None));
+        assert_eq!(shape.number(2.0), Shape::Positive.number(2.0));
+        assert_eq!(shape.log_derivative(0.0), 0.0);
+        assert_eq!(shape.log_derivative(2.0), Shape::Positive.log_derivative(2.0));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::error::{Error, Result};
 use super::fill::fill;
 use super::frame::{Frame, FrameReading};
 use super::kinds::{Code, ColumnKind, Form, Found, SaidKind, find, recode, settle_levels};
+use super::nearest::{listing, nearest};
 use super::options::{Missing, ReadOptions};
 use super::read::{self, Reading, STANDARD_INPUT, read_watched};
 use super::table::Table;
@@ -53,6 +54,8 @@ pub struct Loaded {
     pub before_noise: Option<Table>,
     /// What the columns are, those that are no part of the table included; empty where it was not asked, or all are any numbers.
     pub kinds: Vec<ColumnKind>,
+    /// What each row counts, where a column says it.
+    pub weights: Option<Vec<f64>>,
     /// The words of categorical columns, whose places the table has for them.
     words: Vec<Option<Vec<String>>>,
 }
@@ -61,11 +64,14 @@ impl Loaded {
     /// A digest of the rows, and of their words.
     pub fn hash(&self) -> String {
         let hash = self.table.hash();
-        if self.words.iter().all(Option::is_none) {
+        if self.words.iter().all(Option::is_none) && self.weights.is_none() {
             return hash;
         }
         let mut with_words = Sha256::new();
         with_words.update(hash);
+        for weight in self.weights.iter().flatten() {
+            with_words.update(weight.to_le_bytes());
+        }
         for word in self.words.iter().flatten().flatten() {
             with_words.update((word.len() as u64).to_le_bytes());
             with_words.update(word.as_bytes());
@@ -85,6 +91,17 @@ impl Loaded {
         }
         words.clear();
     }
+
+    /// Puts the columns into another order. Of the kinds, which are those of the whole table, the order stays.
+    pub(crate) fn reorder(&mut self, order: &[usize]) {
+        if order.iter().copied().eq(0..self.table.dimension()) {
+            return;
+        }
+        self.table = self.table.select_columns(order);
+        self.before_noise = self.before_noise.take().map(|table| table.select_columns(order));
+        // The truth is of columns in their own order.
+        self.truth = None;
+    }
 }
 
 /// What is asked of a table besides its numbers.
@@ -94,6 +111,8 @@ pub struct Asked {
     pub dequantise: BTreeMap<String, f64>,
     /// Kinds of columns; those that are not said are found out. None where all are any numbers, and words are refused.
     pub kinds: Option<BTreeMap<String, SaidKind>>,
+    /// The column that says what each row counts, and is no part of the table.
+    pub weight: Option<String>,
 }
 
 /// A source that can be read again and again, for whoever needs it more than once: itself, or, where it is standard input, a pipe
@@ -132,7 +151,7 @@ impl Source {
         discrete: &BTreeMap<String, f64>,
         rng: &mut impl Rng,
     ) -> Result<Loaded> {
-        let asked = Asked { dequantise: discrete.clone(), kinds: None };
+        let asked = Asked { dequantise: discrete.clone(), ..Asked::default() };
         self.load_watched(options, &asked, rng, &Watch::default())
     }
 
@@ -150,6 +169,14 @@ impl Source {
             Source::File(path) => {
                 let options = asked.options(options);
                 asked.found(&name, read_watched(&path, &options, watch)?, &[], &options)?
+            }
+            Source::Builtin(_) if asked.weight.is_some() => {
+                let expected = "left out for a built-in set, whose rows count the same";
+                return Err(Error::setting(
+                    "weight",
+                    asked.weight.as_deref().unwrap_or(""),
+                    expected,
+                ));
             }
             Source::Builtin(set) => {
                 let table = builtin::draw(&*set, options.max_rows.unwrap_or(BUILTIN_ROWS), rng);
@@ -202,12 +229,18 @@ impl Loaded {
         asked: &Asked,
         rng: &mut impl Rng,
     ) -> Result<Self> {
-        let Found { mut table, kinds, words } = found;
+        let Found { mut table, kinds, words, weights } = found;
         let before_noise = (!asked.dequantise.is_empty()).then(|| table.clone());
         let discrete = dequantise(&mut table, &asked.dequantise, rng)?;
         truth = truth.filter(|_| discrete.is_empty());
         let mut warnings = notes;
         warnings.extend(check_kinds(name, &table, &kinds, dropped_rows)?);
+        // What is modelled is not warned of.
+        let has_atoms =
+            |name: &String| kinds.iter().any(|kind| kind.name == *name && !kind.atoms.is_empty());
+        warnings.retain(
+            |warning| !matches!(warning, Warning::Spike { column, .. } if has_atoms(column)),
+        );
         // Nobody is told to do what was done.
         for warning in &mut warnings {
             if let Warning::Discrete { column, .. } | Warning::Spike { column, .. } = warning
@@ -216,7 +249,17 @@ impl Loaded {
                 *warning = Warning::StillDiscrete { column: std::mem::take(column), step: *step };
             }
         }
-        Ok(Loaded { table, truth, warnings, dropped_rows, discrete, before_noise, kinds, words })
+        Ok(Loaded {
+            table,
+            truth,
+            warnings,
+            dropped_rows,
+            discrete,
+            before_noise,
+            kinds,
+            weights,
+            words,
+        })
     }
 }
 
@@ -224,6 +267,11 @@ impl Asked {
     /// How a file is read for that: words are taken, and missing cells are kept unless they are to be dropped.
     fn options(&self, options: &ReadOptions) -> ReadOptions {
         let mut options = options.clone();
+        if let Some(weight) = self.weight.iter().find(|weight| !options.columns.contains(weight))
+            && !options.columns.is_empty()
+        {
+            options.columns.push(weight.clone());
+        }
         if let Some(said) = &self.kinds {
             let is_word =
                 |kind: &SaidKind| matches!(kind, SaidKind::Categorical | SaidKind::Identifier);
@@ -244,19 +292,29 @@ impl Asked {
         forms: &[Option<Form>],
         options: &ReadOptions,
     ) -> Result<(Found, usize, Vec<Warning>)> {
-        let Reading { table, dropped_rows, ranges, notes, words } = reading;
-        let found = match &self.kinds {
+        let Reading { mut table, dropped_rows, ranges, notes, words } = reading;
+        let weight = self.weight.as_ref();
+        let weights = weight.map(|column| weights_of(name, &table, &words, column)).transpose()?;
+        let mut found = match &self.kinds {
             None if !options.model_kinds.is_empty() => {
-                let modelled = options.model_kinds.iter().filter(|kind| kind.is_modelled());
-                let kinds = modelled.cloned().collect();
-                Found { table, kinds, words: Vec::new() }
+                let kinds = in_order(&options.model_kinds, table.columns());
+                Found { kinds: kinds.into_iter().cloned().collect(), ..Found::plain(table) }
             }
             None => {
                 check_collapse(name, &table, &ranges)?;
+                if let Some(weight) = weight {
+                    let is_other = |&column: &usize| table.columns()[column] != *weight;
+                    let others: Vec<usize> = (0..table.dimension()).filter(is_other).collect();
+                    table = table.select_columns(&others);
+                }
                 Found::plain(table)
             }
             Some(said) => find(name, table, words, forms, &self.said(said))?,
         };
+        if let Some(kind) = found.kinds.iter_mut().find(|kind| weight == Some(&kind.name)) {
+            kind.note = "what each row counts: not modelled".into();
+        }
+        found.weights = weights;
         Ok((found, dropped_rows, notes))
     }
 
@@ -266,13 +324,57 @@ impl Asked {
         for column in self.dequantise.keys() {
             said.insert(column.clone(), SaidKind::Continuous);
         }
+        if let Some(weight) = &self.weight {
+            said.insert(weight.clone(), SaidKind::Identifier);
+        }
         said
     }
 }
 
+/// What each row counts: numbers, none of them below zero.
+fn weights_of(
+    file: &str,
+    table: &Table,
+    words: &[Option<Vec<String>>],
+    name: &str,
+) -> Result<Vec<f64>> {
+    let names = || table.columns().iter().map(String::as_str);
+    let Some(column) = names().position(|known| known == name) else {
+        return Err(Error::UnknownColumn {
+            file: file.into(),
+            name: name.into(),
+            nearest: nearest(name, names()),
+            available: listing(names()),
+        });
+    };
+    let wrong = |value: String, expected: &str| Err(Error::setting("weight", value, expected));
+    if words.get(column).is_some_and(Option::is_some) {
+        return wrong(name.into(), "a column of numbers, and this one has words");
+    }
+    let weights: Vec<f64> = table.column(column).map(f64::from).collect();
+    if let Some(row) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
+        let value = match weights[row].is_nan() {
+            true => "missing".into(),
+            false => weights[row].to_string(),
+        };
+        let expected = "a number that is not below zero in every row";
+        return wrong(format!("{value} in row {} of column {name}", row + 1), expected);
+    }
+    if weights.iter().sum::<f64>() <= 0.0 {
+        return wrong(format!("0 in every row of column {name}"), "above zero for some row");
+    }
+    Ok(weights)
+}
+
+/// What columns of a table are, in its order.
+pub(crate) fn in_order<'a>(kinds: &'a [ColumnKind], columns: &[String]) -> Vec<&'a ColumnKind> {
+    let known = |name: &String| kinds.iter().find(|kind| kind.name == *name);
+    columns.iter().filter_map(known).collect()
+}
+
 /// Puts the codes of a model's words in the place of those of a set's own; says whether any was another.
 fn in_codes_of(model: &[ColumnKind], own: &[&ColumnKind], table: &mut Table) -> bool {
-    let model: Vec<&ColumnKind> = model.iter().filter(|kind| kind.is_modelled()).collect();
+    let model = in_order(model, table.columns());
     let mut differs = false;
     for row in table.values_mut().chunks_exact_mut(own.len()) {
         for (value, (own, model)) in row.iter_mut().zip(own.iter().zip(&model)) {

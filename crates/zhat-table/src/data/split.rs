@@ -47,6 +47,37 @@ pub struct Split<T> {
 }
 
 impl SplitOptions {
+    /// The row numbers of each part, whose shares are those of the weights of all rows. A part whose share is above 0 gets at least one
+    /// row. Rows that count the same are cut as without weights.
+    pub fn weighted(&self, weights: &[f64], rng: &mut impl Rng) -> Result<Split<Vec<usize>>> {
+        // Checks the shares too.
+        let split = self.indices(weights.len(), rng)?;
+        let mut order = [split.train, split.validation, split.test].concat();
+        let total: f64 = weights.iter().sum();
+        let mut take = |share: f64| {
+            let (mut sum, mut first) = (0.0, order.len());
+            while share > 0.0 && first > 0 {
+                let weight = weights[order[first - 1]];
+                if first < order.len() && sum + 0.5 * weight >= share * total {
+                    break;
+                }
+                sum += weight;
+                first -= 1;
+            }
+            order.split_off(first)
+        };
+        let (test, validation) = (take(self.test), take(self.validation));
+        if order.iter().all(|&row| weights[row] == 0.0) {
+            let value = format!("{} and {}", self.validation, self.test);
+            return Err(Error::InvalidSetting {
+                name: "data.validation and data.test",
+                value,
+                expected: "shares that leave some weight to learn from".into(),
+            });
+        }
+        Ok(Split { train: order, validation, test })
+    }
+
     /// The row numbers of each part. A part whose share is above 0 gets at least one row.
     pub fn indices(&self, rows: usize, rng: &mut impl Rng) -> Result<Split<Vec<usize>>> {
         for (name, share) in
@@ -100,6 +131,28 @@ mod tests {
         assert_eq!(all, (0..101).collect::<Vec<_>>());
         assert_eq!(split, parts(options, 101, 1).unwrap());
         assert_ne!(split, parts(options, 101, 2).unwrap());
+    }
+
+    #[test]
+    fn parts_have_their_shares_of_the_weight_and_equal_weights_change_nothing() {
+        let options = SplitOptions { validation: 0.2, test: 0.1, order: Order::Random };
+        let rng = || ChaCha8Rng::seed_from_u64(3);
+        let plain = options.indices(101, &mut rng()).unwrap();
+        assert_eq!(options.weighted(&[2.0; 101], &mut rng()).unwrap(), plain);
+        let weights: Vec<f64> = (0..400).map(|row| f64::from(row % 7)).collect();
+        let total: f64 = weights.iter().sum();
+        let split = options.weighted(&weights, &mut rng()).unwrap();
+        let share = |rows: &[usize]| rows.iter().map(|&row| weights[row]).sum::<f64>() / total;
+        assert!((share(&split.test) - 0.1).abs() < 0.01);
+        assert!((share(&split.validation) - 0.2).abs() < 0.01);
+        let mut all = [split.train, split.validation, split.test].concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..400).collect::<Vec<_>>());
+        // All of the weight in one row, which is somebody's.
+        let mut one = vec![0.0; 30];
+        one[4] = 1.0;
+        let found = options.weighted(&one, &mut rng());
+        assert!(found.is_err() || found.unwrap().train.contains(&4));
     }
 
     #[test]

@@ -127,6 +127,11 @@ impl Standardiser {
 
     /// A feature in the units of the data.
     pub fn in_units(&self, column: usize, feature: f64) -> f64 {
+        if let Some(Shape::Atoms { values, .. }) = self.shape(column)
+            && let Some(atom) = self.atom(column, feature as f32)
+        {
+            return values[atom];
+        }
         let standard = self.map(column).map_or(feature, |map| map.inverse(feature));
         let number = standard * self.std_dev[column] + self.mean[column];
         self.shape(column).map_or(number, |shape| shape.value(number))
@@ -159,6 +164,7 @@ impl Standardiser {
             match self.shape(column) {
                 // A value that has a probability has no density to change.
                 Some(shape) if shape.is_counted() && !value.is_nan() => 0.0,
+                Some(shape) if shape.atom(f64::from(value)).is_some() => 0.0,
                 Some(shape) => of_map - log_scales[column] + shape.log_derivative(f64::from(value)),
                 None => of_map - log_scales[column],
             }
@@ -166,6 +172,29 @@ impl Standardiser {
         rows.chunks_exact(self.dimension())
             .flat_map(|row| row.iter().enumerate().map(of_cell))
             .collect()
+    }
+
+    /// Which atom of its column a feature is at.
+    pub(crate) fn atom(&self, column: usize, feature: f32) -> Option<usize> {
+        let Some(Shape::Atoms { places, .. }) = self.shape(column) else { return None };
+        places.iter().position(|place| self.feature(column, *place) == feature)
+    }
+
+    /// Takes away the features that are at an atom, as if they were missing: what is left is where the density is.
+    pub(crate) fn blank_atoms(&self, features: &mut [f32]) {
+        for row in features.chunks_exact_mut(self.dimension()) {
+            for (column, x) in row.iter_mut().enumerate() {
+                if self.atom(column, *x).is_some() {
+                    *x = f32::NAN;
+                }
+            }
+        }
+    }
+
+    /// The feature of a number on the line.
+    fn feature(&self, column: usize, number: f64) -> f32 {
+        let standard = (number - self.mean[column]) / self.std_dev[column];
+        self.map(column).map_or(standard, |map| map.forward(standard)) as f32
     }
 
     fn map(&self, column: usize) -> Option<&MarginalMap> {
@@ -201,15 +230,15 @@ impl Standardiser {
 
     /// What a model has to know of every feature; empty where all are any numbers.
     pub fn kinds(&self) -> Vec<FeatureKind> {
-        let feature = |column: usize, number: f64| {
-            let standard = (number - self.mean[column]) / self.std_dev[column];
-            self.map(column).map_or(standard, |map| map.forward(standard)) as f32
-        };
         let kind = |(column, shape): (usize, &Shape)| match shape {
             Shape::Classes { levels } => FeatureKind::Categorical { levels: *levels },
             Shape::Values { .. } => {
-                let edges = shape.edges().into_iter().map(|edge| feature(column, edge)).collect();
-                FeatureKind::Cells { edges }
+                let edges = shape.edges().into_iter();
+                FeatureKind::Cells { edges: edges.map(|edge| self.feature(column, edge)).collect() }
+            }
+            Shape::Atoms { places, .. } => {
+                let values = places.iter().map(|place| self.feature(column, *place));
+                FeatureKind::Atoms { values: values.collect() }
             }
             _ => FeatureKind::Continuous,
         };

@@ -9,7 +9,9 @@ use zhat::rng::Streams;
 use zhat::smc::{ResampleWhen, Resampling, SmcConfig};
 use zhat::watch::Watch;
 
-use super::{CellScores, Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Tail};
+use super::{
+    CellScores, Cloud, Density, Estimate, Estimation, FAR_OUT, Opinion, Tail, check_given,
+};
 use crate::data::Standardiser;
 use crate::error::Result;
 use crate::memory;
@@ -84,7 +86,7 @@ impl ArDensity {
         let cells = self.standardiser.cell_log_derivatives(rows);
         let slopes: Vec<f64> = cells
             .chunks_exact(self.columns.len())
-            .map(|row| row.iter().filter(|slope| !slope.is_nan()).sum())
+            .map(|row| row[self.given()..].iter().filter(|slope| !slope.is_nan()).sum())
             .collect();
         let of = |evaluator: &Evaluator| -> Result<ObservedScores> {
             let mut found = evaluator.score_observed(&features, &smc, &Streams::new(0))?;
@@ -108,6 +110,13 @@ impl ArDensity {
         let mut features = self.standardiser.features(rows);
         features.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 0.0);
         features
+    }
+
+    /// The log of the derivative of the map of every row: of what is modelled of it.
+    fn log_derivatives(&self, rows: &[f32]) -> Vec<f64> {
+        let cells = self.standardiser.cell_log_derivatives(rows);
+        let rows = cells.chunks_exact(self.columns.len());
+        rows.map(|row| row[self.given()..].iter().sum()).collect()
     }
 
     /// Rows as features, and whether each is whole. One that is not goes through the networks as zeros, for its results to be
@@ -164,6 +173,10 @@ impl Density for ArDensity {
         &self.columns
     }
 
+    fn given(&self) -> usize {
+        self.evaluator.given()
+    }
+
     fn standardiser(&self) -> &Standardiser {
         &self.standardiser
     }
@@ -193,7 +206,7 @@ impl Density for ArDensity {
         let (features, whole) = self.whole_features(rows);
         let scores = self.evaluator.score(&features);
         self.watch.check()?;
-        let log_derivatives = self.standardiser.log_derivatives(rows);
+        let log_derivatives = self.log_derivatives(rows);
         let in_units = |scores: Vec<f64>| {
             let score = |((score, whole), log_derivative)| match whole {
                 true => score + log_derivative,
@@ -204,9 +217,11 @@ impl Density for ArDensity {
         let mut scores =
             RowScores { log_p_tilde: in_units(scores.log_p_tilde), log_q: in_units(scores.log_q) };
         let mut errors = vec![0.0; whole.len()];
-        let holed: Vec<usize> = (0..whole.len()).filter(|&row| !whole[row]).collect();
+        let columns = self.columns.len();
+        let has_given = |row: usize| check_given(self, &rows[row * columns..][..columns]).is_ok();
+        let holed: Vec<usize> =
+            (0..whole.len()).filter(|&row| !whole[row] && has_given(row)).collect();
         if !holed.is_empty() && self.evaluator.scores_holes() {
-            let columns = self.columns.len();
             let part = |row: &usize| rows[row * columns..][..columns].to_vec();
             let [model, proposal] =
                 self.observed(&holed.iter().flat_map(part).collect::<Vec<_>>())?;
@@ -235,6 +250,16 @@ impl Density for ArDensity {
         let of_cells = cells.log_p.iter_mut().zip(&mut cells.below).zip(log_derivatives);
         for (cell, ((log_p, below), log_derivative)) in of_cells.enumerate() {
             match whole[cell / self.columns.len()] {
+                // Nothing is said of what is given.
+                true if cell % self.columns.len() < self.given() => {}
+                // At an atom the share below is anywhere in its mass, as that of a cell.
+                true if self
+                    .standardiser
+                    .atom(cell % self.columns.len(), features[cell])
+                    .is_some() =>
+                {
+                    *below += rng.uniform() * log_p.exp();
+                }
                 true => *log_p += log_derivative,
                 // An increasing map leaves the share below a cell as it is.
                 false => (*log_p, *below) = (f64::NAN, f64::NAN),
@@ -244,6 +269,7 @@ impl Density for ArDensity {
     }
 
     fn draw(&self, given: &[f32], particles: usize, streams: &Streams) -> Result<Cloud> {
+        check_given(self, given)?;
         let features = self.standardiser.features(given);
         let known: Vec<_> = features.iter().map(|cell| (!cell.is_nan()).then_some(*cell)).collect();
         memory::check("particles", particles, memory::of_particles(particles, given.len()))?;

@@ -98,6 +98,10 @@ impl Density for Cells {
         self.inner.columns()
     }
 
+    fn given(&self) -> usize {
+        self.inner.given()
+    }
+
     fn standardiser(&self) -> &Standardiser {
         self.inner.standardiser()
     }

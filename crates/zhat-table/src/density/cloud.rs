@@ -95,7 +95,8 @@ impl Cloud {
     /// Columns that were drawn and in which two draws differ, unless one is a copy.
     fn told_apart(&self) -> impl Iterator<Item = usize> {
         let shapes = &self.standardiser.shapes;
-        self.drawn().filter(|&column| !shapes.get(column).is_some_and(Shape::is_counted))
+        let repeats = |shape: &Shape| shape.is_counted() || shape.is_atoms();
+        self.drawn().filter(move |&column| !shapes.get(column).is_some_and(repeats))
     }
 
     /// The class with the most weight, where a column is classes.

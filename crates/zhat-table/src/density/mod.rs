@@ -28,6 +28,11 @@ pub trait Density: std::fmt::Debug + Send + Sync {
     /// Names of the columns, in the order of a row.
     fn columns(&self) -> &[String];
 
+    /// How many of the first columns are given: it is a density of the others given them, for every row that has them.
+    fn given(&self) -> usize {
+        0
+    }
+
     /// How columns become features: standard deviations, in which distances are measured, and after them normal scores if the
     /// model has maps to them, in which rows are far out.
     fn standardiser(&self) -> &Standardiser;
@@ -63,7 +68,7 @@ pub trait Density: std::fmt::Debug + Send + Sync {
 
     /// What the density says of every cell given those before it in its row: log-densities, which sum to those of the rows, and shares
     /// of the mass below, which are uniform where the density is right (of what is counted they are anywhere between those of its ends);
-    /// NaN for a row with a missing cell. None where it says nothing of a cell without those after it.
+    /// NaN for a row with a missing cell, 0 and no share for a column that is given. None where it says nothing of a cell without those after it.
     ///
     /// # Shapes
     /// - `rows`: `[n, columns]`
@@ -247,6 +252,22 @@ impl Opinion {
             standard_error,
             effective_sample_size: None,
             from_above: true,
+        }
+    }
+}
+
+/// An error where a row lacks something that the density is given; a row may lack all else.
+pub(crate) fn check_given(density: &dyn Density, row: &[f32]) -> Result<()> {
+    let given = &density.columns()[..density.given()];
+    let missing = given.iter().zip(row).find(|(_, cell)| cell.is_nan());
+    match missing {
+        None => Ok(()),
+        Some((name, _)) => {
+            let expected = format!(
+                "with a value for each of {}: the model is a density of the other columns given these",
+                given.join(", ")
+            );
+            Err(TableError::setting("given", format!("without {name}"), &expected))
         }
     }
 }

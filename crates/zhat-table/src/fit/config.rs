@@ -68,13 +68,26 @@ pub struct DataConfig {
     /// What columns are, where that is not to be found out.
     #[serde(default)]
     pub kinds: BTreeMap<String, SaidKind>,
+    /// Columns that are given: the density is of the others given these.
+    #[serde(default)]
+    pub given: Vec<String>,
+    /// The columns that the density is of, given all others; the other way to say it.
+    #[serde(default)]
+    pub target: Vec<String>,
+    /// The column that says what each row counts, and is no part of the model: a row of weight 2 counts as if it stood there twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
 }
 
 impl DataConfig {
     /// What is asked of a table besides its numbers.
     pub(crate) fn asked(&self) -> Asked {
         let asks = self.find_kinds || !self.kinds.is_empty();
-        Asked { dequantise: self.dequantise.clone(), kinds: asks.then(|| self.kinds.clone()) }
+        Asked {
+            dequantise: self.dequantise.clone(),
+            kinds: asks.then(|| self.kinds.clone()),
+            weight: self.weight.clone(),
+        }
     }
 }
 
@@ -167,6 +180,9 @@ impl FitConfig {
                 dequantise: BTreeMap::new(),
                 find_kinds: false,
                 kinds: BTreeMap::new(),
+                given: Vec::new(),
+                target: Vec::new(),
+                weight: None,
             },
             model: ArEbmConfig { confine: CONFINE, ..ArEbmConfig::small() },
             step: ArStepConfig {
@@ -279,8 +295,8 @@ impl FitConfig {
     /// Moves what confines a free energy out of the way of the data, where they go that far, and does without a mixture where there
     /// are no numbers for one.
     pub(super) fn clear_of(&mut self, data: &Prepared) {
-        if data.num_numbers() == 0 {
-            // A mixture of no columns is nothing.
+        if data.num_numbers() == 0 || data.weights.is_some() {
+            // A mixture of no columns is nothing, and EM counts every row once.
             self.model.gaussian_mixture = false;
         }
         let furthest = data.train.iter().fold(0.0f32, |furthest, x| furthest.max(x.abs()));
@@ -417,7 +433,8 @@ impl FitConfig {
 
     /// The networks for the features of some data.
     pub fn shape_of(&self, data: &Prepared) -> ArEbmConfig {
-        ArEbmConfig { kinds: data.standardiser.kinds(), ..self.shape(data.columns.len()) }
+        let kinds = data.standardiser.kinds();
+        ArEbmConfig { kinds, given: data.given, ..self.shape(data.columns.len()) }
     }
 
     /// Checks the ranges of the settings.
@@ -437,6 +454,20 @@ impl FitConfig {
                     "{name} is {value}, but must be at least {least}"
                 )));
             }
+        }
+        if !self.data.given.is_empty() && !self.data.target.is_empty() {
+            return Err(TableError::config(
+                "data.given and data.target say the same in two ways: leave one of them out".into(),
+            ));
+        }
+        let asks = !self.data.given.is_empty() || !self.data.target.is_empty();
+        let is_masked = self.model.conditioner == Conditioner::Masked;
+        if asks && !(is_masked && self.model.normalisation == Normalisation::Local) {
+            return Err(TableError::config(
+                "data.given: a density given columns has a normaliser for each of their values, and needs model.conditioner = \
+                 masked and model.normalisation = local, as the default has; leave out the preset, or a criterion of whole rows"
+                    .into(),
+            ));
         }
         let of_sequences = [Method::SmcRnce, Method::SmcRnceTrajectory];
         if self.model.normalisation == Normalisation::Local

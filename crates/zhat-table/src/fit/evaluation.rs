@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use zhat::evaluate::LogZ;
 use zhat::rng::Streams;
+use zhat::train::{Difference, effective_rows};
 
 use crate::density::{Density, Estimate, Estimation, FAR_OUT, Tail};
 use crate::error::Result;
@@ -57,6 +58,9 @@ pub struct Likelihood {
     pub pareto_k: Vec<f64>,
     /// Rows.
     pub rows: usize,
+    /// As many rows that count the same tell as much, where rows have weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective_rows: Option<f64>,
     /// Largest weight of a single particle, at any stage of any estimate.
     #[serde(deserialize_with = "number_or_null")]
     pub largest_weight: f64,
@@ -109,10 +113,12 @@ fn two_or_null<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<[f64; 
     Ok(<[Option<f64>; 2]>::deserialize(from)?.map(|number| number.unwrap_or(f64::NAN)))
 }
 
-/// The likelihood of whole rows, in the units of the data; without rows it is not a number, and the rest is there.
+/// The likelihood of whole rows, in the units of the data, each of which may count by a weight; without rows it is not a number, and the rest
+/// is there.
 pub fn evaluate(
     density: &dyn Density,
     rows: &[f32],
+    weights: Option<&[f64]>,
     settings: &Estimation,
     streams: &Streams,
 ) -> Result<Likelihood> {
@@ -121,8 +127,9 @@ pub fn evaluate(
     let LogZ { log_z, mean_log_z_hat, spread, effective_estimates, .. } = estimate;
     let collapsed = estimate.num_estimates > 1 && estimate.is_collapsed();
     let scores = density.score(rows)?;
-    let (log_p_tilde, se_test) = mean_and_error(&scores.log_p_tilde);
-    let (proposal_log_likelihood, proposal_se_test) = mean_and_error(&scores.log_q);
+    let (log_p_tilde, se_test) = weighted_mean_and_error(&scores.log_p_tilde, weights);
+    let (proposal_log_likelihood, proposal_se_test) =
+        weighted_mean_and_error(&scores.log_q, weights);
     let number = estimates.len() as f64;
     let stages = estimates.first().map_or(0, |first| first.effective_sample_size.len());
     let mean_of_stage =
@@ -158,6 +165,7 @@ pub fn evaluate(
         se_log_z_by_genealogy,
         pareto_k: (0..stages).map(tail_of_stage).collect(),
         rows: scores.log_q.len(),
+        effective_rows: weights.map(effective_rows),
         largest_weight: estimates.iter().map(|e| e.largest_weight).fold(0.0, f64::max),
         far_out: [far_out, share_far_out(density, rows)],
         quadrature_error: density.quadrature_error(rows)?,
@@ -213,6 +221,17 @@ fn share_far_out(density: &dyn Density, rows: &[f32]) -> f64 {
     rows.filter(|row| row.iter().enumerate().any(is_far)).count() as f64 / number
 }
 
+/// The same of values that count by weights, where there are any.
+pub(crate) fn weighted_mean_and_error(values: &[f64], weights: Option<&[f64]>) -> (f64, f64) {
+    match weights {
+        None => mean_and_error(values),
+        Some(_) => {
+            let Difference { mean, standard_error } = Difference::weighted(values, weights);
+            (mean, standard_error)
+        }
+    }
+}
+
 /// Mean and its standard error.
 pub fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let number = values.len() as f64;
@@ -245,6 +264,7 @@ mod tests {
             se_log_z_by_genealogy: none,
             pareto_k: vec![none],
             rows: 0,
+            effective_rows: None,
             largest_weight: none,
             far_out: [none, 0.25],
             quadrature_error: none,

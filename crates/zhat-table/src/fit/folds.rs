@@ -87,7 +87,8 @@ pub(super) fn cross_validate(
         folds => folds?,
     };
     let validator = Validator::new(config, data);
-    let mut curves = Curves::default();
+    let weights = folds.iter().map(|fold| fold.weights.clone()).collect::<Option<Vec<_>>>();
+    let mut curves = Curves { weights: weights.map(|folds| folds.concat()), ..Curves::default() };
     let patience = config.training.patience as usize;
     for step in rounds(&config.training) {
         let advance = |fold: &mut Fold| fold.advance(step, &validator, watch);
@@ -121,6 +122,8 @@ struct Fold {
     train: TrainingRows,
     /// In the units of the data.
     left_out: Vec<f32>,
+    /// What these count, where not all count the same.
+    weights: Option<Vec<f64>>,
 }
 
 /// What a fold's model and proposal have on the rows that were left out; none for a model that is not trained yet.
@@ -149,10 +152,21 @@ impl Fold {
             |known: &Selected| known.refit(&numbers(data, &train, &streams), &streams, watch);
         let known = known.map(refit);
         let model = initial_model(config, data, known.transpose()?, &streams)?;
-        let train = TrainingRows::new(data, train, &streams);
+        let weights_of = |rows: &mut dyn Iterator<Item = &usize>| -> Option<Vec<f64>> {
+            let [weights, ..] = data.weights.as_ref()?;
+            Some(rows.map(|&row| weights[row]).collect())
+        };
+        let counts = weights_of(&mut order[..part.start].iter().chain(&order[part.end..]));
+        let train = TrainingRows::new(data, train, counts.as_deref(), &streams)?;
         let step = ArStep::new(&config.step, 1)?;
         let trainer = Trainer::new(model, step, config.training.clone(), streams)?;
-        Ok(Self { trainer, train, left_out: data.in_units(&rows(&mut order[part].iter())) })
+        let weights = weights_of(&mut order[part.clone()].iter());
+        Ok(Self {
+            trainer,
+            train,
+            left_out: data.in_units(&rows(&mut order[part].iter())),
+            weights,
+        })
     }
 
     fn advance(&mut self, step: u64, validator: &Validator, watch: &Watch) -> Result<Found> {
@@ -168,7 +182,8 @@ impl Fold {
             return Err(zhat::Error::Stopped.into());
         }
         self.train.redraw(self.trainer.model(), step, 1)?;
-        let found = validator.validate(self.trainer.model(), &self.left_out, 1)?;
+        let weights = self.weights.as_deref();
+        let found = validator.validate(self.trainer.model(), &self.left_out, weights, 1)?;
         let is_trained = !self.trainer.progress().warming_up;
         let proposal = found.proposal.expect("the autoregressive EBM has a proposal");
         Ok(Found { model: is_trained.then_some(found.log_likelihoods), proposal })
@@ -206,9 +221,16 @@ struct Curves {
     model: Vec<Option<Vec<f64>>>,
     /// None where the proposal may not be the answer.
     proposal: Vec<Option<Vec<f64>>>,
+    /// What each row counts, where not all count the same.
+    weights: Option<Vec<f64>>,
 }
 
 impl Curves {
+    /// The mean of something over the rows, as they count.
+    fn mean_of(&self, values: &[f64]) -> Difference {
+        Difference::weighted(values, self.weights.as_deref())
+    }
+
     /// The folds one after the other: every row is left out once.
     fn add(&mut self, step: u64, folds: Vec<Found>, base: Base) {
         let finite = |rows: Vec<f64>| rows.iter().all(|row| row.is_finite()).then_some(rows);
@@ -225,7 +247,7 @@ impl Curves {
     /// The higher of the two after a round.
     fn highest_of(&self, round: usize) -> f64 {
         let mean = |curve: &[Option<Vec<f64>>]| {
-            curve[round].as_ref().map_or(f64::NEG_INFINITY, |rows| Difference::from_zero(rows).mean)
+            curve[round].as_ref().map_or(f64::NEG_INFINITY, |rows| self.mean_of(rows).mean)
         };
         mean(&self.model).max(mean(&self.proposal))
     }
@@ -242,15 +264,15 @@ impl Curves {
     /// The model at its best against the proposal at its best, and then the fewest steps within one standard error.
     fn choose(self, folds: usize) -> CrossValidation {
         let highest = |curve: &[Option<Vec<f64>>]| -> Option<(usize, Vec<f64>)> {
-            let mean =
-                |round: &usize| curve[*round].as_ref().map(|rows| Difference::from_zero(rows).mean);
+            let mean = |round: &usize| curve[*round].as_ref().map(|rows| self.mean_of(rows).mean);
             let best = (0..curve.len()).rev().filter(|round| curve[*round].is_some());
             let best = best.max_by(|a, b| mean(a).partial_cmp(&mean(b)).expect("finite"))?;
             Some((best, curve[best].clone()?))
         };
         let answer = match (highest(&self.model), highest(&self.proposal)) {
             (Some((_, model)), Some((_, proposal))) => {
-                Validated::new(model, f64::NAN).or_proposal(proposal).answer
+                let found = Validated::new(model, f64::NAN).with_weights(self.weights.clone());
+                found.or_proposal(proposal).answer
             }
             (None, Some(_)) => Answer::Proposal,
             (_, None) => Answer::Model,
@@ -262,7 +284,10 @@ impl Curves {
         let best = highest(curve);
         let behind_best: Vec<Option<Difference>> = curve
             .iter()
-            .map(|rows| Some(Difference::new(&best.as_ref()?.1, rows.as_ref()?)))
+            .map(|rows| {
+                let behind = best.as_ref()?.1.iter().zip(rows.as_ref()?).map(|(of, to)| of - to);
+                Some(self.mean_of(&behind.collect::<Vec<_>>()))
+            })
             .collect();
         // Where nothing was a number, there is nothing to choose from: all steps.
         let last = self.steps.len() - 1;
@@ -271,7 +296,7 @@ impl Curves {
             behind.is_some_and(|behind| behind.mean <= behind.standard_error)
         };
         let chosen = behind_best[..=best].iter().position(within).unwrap_or(best);
-        let found = |rows: &Option<Vec<f64>>| rows.as_deref().map(Difference::from_zero);
+        let found = |rows: &Option<Vec<f64>>| rows.as_deref().map(|rows| self.mean_of(rows));
         let mean = |rows| found(rows).map(|found| found.mean);
         let standard_error = |rows| found(rows).map(|found| found.standard_error);
         let point = |round: usize| CurvePoint {

@@ -59,13 +59,22 @@ pub(super) fn initial_model(
 ) -> Result<ArEbm> {
     let device = Device::flex().autodiff();
     let mut model = config.shape_of(data).init(&device, &mut streams.stream("init", 0, 0))?;
-    for (feature, kind) in model.shape.kinds.clone().iter().enumerate() {
-        if let FeatureKind::Categorical { levels } = kind {
-            let mut counts = vec![0.0; *levels];
-            let classes = data.train.iter().skip(feature).step_by(data.columns.len());
-            classes
-                .filter(|class| !class.is_nan())
-                .for_each(|&class| counts[class as usize] += 1.0);
+    for (feature, kind) in model.shape.kinds.clone().iter().enumerate().skip(data.given) {
+        let number = match kind {
+            FeatureKind::Categorical { levels } => *levels,
+            FeatureKind::Atoms { values } => values.len() + 1,
+            _ => 0,
+        };
+        let class = |x: f32| match kind {
+            FeatureKind::Atoms { values } => {
+                values.iter().position(|atom| *atom == x).unwrap_or(values.len())
+            }
+            _ => x as usize,
+        };
+        if number > 0 {
+            let mut counts = vec![0.0; number];
+            let observed = data.train.iter().skip(feature).step_by(data.columns.len());
+            observed.filter(|x| !x.is_nan()).for_each(|&x| counts[class(x)] += 1.0);
             let total = counts.iter().sum::<f64>().max(1.0);
             counts.iter_mut().for_each(|count| *count /= total);
             model = model.with_class_shares(feature, &counts);

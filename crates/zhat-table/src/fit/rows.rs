@@ -13,6 +13,7 @@ use zhat::rng::Streams;
 use zhat::smc::SmcConfig;
 use zhat::train::{Batch, DataSource, Order, Rows};
 
+use crate::data::stored::RowFile;
 use crate::data::{Standardiser, Table, fill};
 use crate::error::Result;
 use crate::prepare::Prepared;
@@ -27,30 +28,53 @@ const PARTICLES: usize = 6;
 pub(super) struct TrainingRows {
     features: usize,
     standardiser: Standardiser,
+    /// Where they are not in memory.
+    file: Option<RowFile>,
     /// Without cells and holes, as they are.
     plain: Option<Rows>,
     /// Whole rows, with what is missing as it was drawn last.
     values: RefCell<Vec<f32>>,
+    /// What each row counts, 1 on average; `None` where all count the same.
+    weights: Option<Vec<f64>>,
     /// Places of what is missing.
     holes: Vec<usize>,
     streams: Streams,
 }
 
 impl TrainingRows {
-    /// Rows of features; what is missing begins as what other rows have.
-    pub fn new(data: &Prepared, rows: Vec<f32>, streams: &Streams) -> Self {
+    /// Rows of features, and what they count, unless those of the data are in a file; what is missing begins as what other rows have.
+    pub fn new(
+        data: &Prepared,
+        rows: Vec<f32>,
+        weights: Option<&[f64]>,
+        streams: &Streams,
+    ) -> Result<Self> {
         let (features, standardiser) = (data.columns.len(), data.standardiser.clone());
         let holes: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].is_nan()).collect();
         let streams = streams.derive("holes", 0);
         let is_plain = holes.is_empty() && standardiser.kinds().is_empty();
+        let weights = weights.map(|weights| {
+            let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+            weights.iter().map(|weight| weight / mean).collect::<Vec<f64>>()
+        });
+        let file = data.train_file.clone();
         let (plain, values) = match is_plain {
-            true => (Some(Rows::new(tensor(rows, features))), Vec::new()),
+            _ if file.is_some() => (None, Vec::new()),
+            true => {
+                let rows = Rows::new(tensor(rows, features));
+                let rows = match &weights {
+                    Some(weights) => rows.with_weights(weights)?,
+                    None => rows,
+                };
+                (Some(rows), Vec::new())
+            }
             false => {
                 let observed = if holes.is_empty() { Vec::new() } else { rows.clone() };
-                (None, filled_from(observed, rows, &data.columns, &streams))
+                (None, filled_from(observed, rows, data, &streams))
             }
         };
-        Self { features, standardiser, plain, values: RefCell::new(values), holes, streams }
+        let values = RefCell::new(values);
+        Ok(Self { features, standardiser, file, plain, values, weights, holes, streams })
     }
 
     /// Steps from one redraw of what is missing to the next.
@@ -106,7 +130,16 @@ impl TrainingRows {
 }
 
 impl DataSource for TrainingRows {
+    /// # Panics
+    /// If rows are in a file that cannot be read any more.
     fn batch(&self, step: u64, order: &mut Order) -> Batch {
+        if let Some(file) = &self.file {
+            let rows = order.scattered(step, file.rows());
+            let mut batch = file.read(&rows).unwrap_or_else(|error| panic!("{error}"));
+            self.standardiser.apply(&mut batch);
+            self.standardiser.spread(&mut batch, &mut order.streams.stream("spread", step, 0));
+            return tensor(batch, self.features).into();
+        }
         if let Some(plain) = &self.plain {
             return plain.batch(step, order);
         }
@@ -118,7 +151,8 @@ impl DataSource for TrainingRows {
             batch.extend_from_slice(&values[row * self.features..][..self.features]);
         }
         self.standardiser.spread(&mut batch, &mut rng);
-        tensor(batch, self.features).into()
+        let weights_of = |weights: &Vec<f64>| rows.iter().map(|&row| weights[row]).collect();
+        Batch { x: tensor(batch, self.features), weights: self.weights.as_ref().map(weights_of) }
     }
 }
 
@@ -131,17 +165,18 @@ fn tensor(rows: Vec<f32>, features: usize) -> Tensor<2> {
 pub(super) fn filled(data: &Prepared, rows: Vec<f32>, streams: &Streams) -> Vec<f32> {
     let has_holes = rows.iter().any(|value| value.is_nan());
     let observed = if has_holes { data.train.clone() } else { Vec::new() };
-    filled_from(observed, rows, &data.columns, streams)
+    filled_from(observed, rows, data, streams)
 }
 
 fn filled_from(
-    observed: Vec<f32>,
+    mut observed: Vec<f32>,
     mut rows: Vec<f32>,
-    columns: &[String],
+    data: &Prepared,
     streams: &Streams,
 ) -> Vec<f32> {
     if rows.iter().any(|value| value.is_nan()) {
-        let observed = Table::new(columns.to_vec(), observed);
+        data.standardiser.blank_atoms(&mut observed);
+        let observed = Table::new(data.columns.clone(), observed);
         fill(&mut rows, &observed, &mut streams.stream("fill", 0, 0));
     }
     rows
@@ -150,7 +185,9 @@ fn filled_from(
 /// Rows of the features that are numbers, without holes and anywhere in their cells: what a mixture of Gaussians can be fitted to.
 pub(super) fn numbers(data: &Prepared, rows: &[f32], streams: &Streams) -> Vec<f32> {
     let (kinds, features) = (data.standardiser.kinds(), data.columns.len());
-    let mut rows = filled(data, rows.to_vec(), streams);
+    let mut rows = rows.to_vec();
+    data.standardiser.blank_atoms(&mut rows);
+    let mut rows = filled(data, rows, streams);
     if kinds.is_empty() {
         return rows;
     }

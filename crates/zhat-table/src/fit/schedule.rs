@@ -102,7 +102,7 @@ impl Limit {
         let rows = data.in_units(config.validation.of_rows(part, features));
         let validation = clock.measure(least, workers, || {
             watch.check()?;
-            validator.validate(&model, &rows, workers.clone()).map(|_| ())
+            validator.validate(&model, &rows, None, workers.clone()).map(|_| ())
         })?;
         // What is known of one evaluation goes for the other, by what a watch counts in them.
         let density = validator.density(&model, Answer::Model, 1, Arc::default())?;

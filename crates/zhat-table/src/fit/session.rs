@@ -216,12 +216,18 @@ impl Session {
         let validation = std::mem::take(&mut data.validation);
         let trainer = if config.is_cross_validated(&data) {
             data.train.extend(validation);
+            if let Some([train, validation, _]) = &mut data.weights {
+                train.append(validation);
+            }
             trainer
         } else if validation.is_empty() {
             trainer
         } else {
             let rows = data.in_units(config.validation.of_rows(&validation, data.columns.len()));
-            let validation = Validator::new(&config, &data).into_validation(rows, workers.clone());
+            let number = rows.len() / data.columns.len();
+            let weights = data.weights.as_ref().map(|[_, weights, _]| weights[..number].to_vec());
+            let validator = Validator::new(&config, &data);
+            let validation = validator.into_validation(rows, weights, workers.clone());
             trainer.with_validation(validation)
         };
         let log = Log {
@@ -342,7 +348,8 @@ impl Session {
         let Self { run, data, trainer, log, checkpoints, config, .. } = self;
         let streams = Streams::new(config.seed);
         let train = std::mem::take(&mut data.train);
-        let rows = TrainingRows::new(data, train, &streams);
+        let weights = data.weights.as_ref().map(|[train, ..]| &train[..]);
+        let rows = TrainingRows::new(data, train, weights, &streams)?;
         rows.restore(&self.drawn);
         let mut drawn = rows.drawn();
         let redraw_every = TrainingRows::redraw_every(config.training.num_steps);
@@ -375,7 +382,7 @@ impl Session {
                 }
                 train::Event::Validation { step, found, best, ahead } => {
                     let Difference { mean: log_likelihood, standard_error } =
-                        Difference::from_zero(&found.log_likelihoods);
+                        found.mean_of(&found.log_likelihoods);
                     log.append(
                         step,
                         &[
@@ -470,9 +477,12 @@ impl Session {
         watch.begin(work_of_evaluation(density, settings) + self.data.test.len() as u64);
         let test = self.data.test_as_read();
         let streams = Streams::new(self.config.seed).derive("test", 0);
-        let assessment = assess_by(density, &test, settings, Some(&cross_check), &streams)?;
+        let weights = self.data.weights.as_ref().map(|[.., test]| &test[..]);
+        let assessment =
+            assess_by(density, &test, weights, settings, Some(&cross_check), &streams)?;
         let planned_steps = self.config.training.num_steps;
         let mut notes = Vec::new();
+        notes.extend(self.data.given_in_words());
         notes.extend(cross_validation.as_ref().map(CrossValidation::sentence));
         notes.extend(unfinished(ended, progress.step, self.config.training.last_step()));
         notes.extend((answer == Answer::Proposal).then(|| PROPOSAL_ANSWERS.into()));

@@ -24,6 +24,9 @@ pub const SETTINGS: &[Setting] = &[
     setting("data.dequantise.COLUMN", "number", "Step of the uniform noise that is added to this column"),
     setting("data.find-kinds", "true, false", "Whether it is found out what columns are; if not, all are numbers"),
     setting("data.kinds.COLUMN", "continuous, positive, bounded:0:1, integer, categorical, identifier", "What this column is, where that is not to be found out"),
+    setting("data.given", "list of texts", "Columns that are given: the density is of the others given these"),
+    setting("data.target", "list of texts", "The columns that the density is of, given all others"),
+    setting("data.weight", "text", "The column that says what each row counts, and is not modelled"),
     setting("data.read.format", "csv, npy, parquet", "Format of the file, where its name does not say it"),
     setting("data.read.columns", "list of texts", "Columns to keep, by name or position (3, 3-9); empty for all"),
     setting("data.read.without", "list of texts", "Columns to leave out of those"),
@@ -108,6 +111,7 @@ mod tests {
         let given = [
             "data.dequantise.COLUMN=1.0",
             "data.kinds.COLUMN=integer",
+            "data.weight=w",
             "data.read.format=npy",
             "data.read.delimiter=\";\"",
             "data.read.max-rows=5",

@@ -76,18 +76,20 @@ impl Validator {
         }
     }
 
-    /// The model on rows in the units of the data.
+    /// The model on rows in the units of the data, each of which may count by a weight.
     pub fn validate(
         &self,
         model: &ArEbm,
         rows: &[f32],
+        weights: Option<&[f64]>,
         workers: impl Into<Workers>,
     ) -> Result<Validated> {
         let density = self.density(model, Answer::Model, workers, Arc::default())?;
         let log_z = log_z_of(&density.estimates(&self.settings, &self.streams)?);
         let scores = density.score(rows)?;
         let log_likelihoods = scores.log_p_tilde.iter().map(|log_p| log_p - log_z.log_z).collect();
-        let found = Validated::new(log_likelihoods, log_z.standard_error);
+        let found = Validated::new(log_likelihoods, log_z.standard_error)
+            .with_weights(weights.map(<[f64]>::to_vec));
         Ok(match self.base == Base::Auto && self.criterion != Method::QOnly {
             true => found.or_proposal(scores.log_q),
             false => Validated { proposal: Some(scores.log_q), ..found },
@@ -98,10 +100,12 @@ impl Validator {
     pub fn into_validation(
         self,
         rows: Vec<f32>,
+        weights: Option<Vec<f64>>,
         workers: Workers,
     ) -> impl FnMut(&ArEbm, u64) -> zhat::Result<Validated> + 'static {
         move |model, _| {
-            self.validate(model, &rows, workers.clone()).map_err(|error| match error {
+            let found = self.validate(model, &rows, weights.as_deref(), workers.clone());
+            found.map_err(|error| match error {
                 TableError::Zhat(error) => error,
                 other => zhat::Error::BrokenState { reason: other.to_string() },
             })

@@ -5,6 +5,7 @@ use zhat::rng::Streams;
 
 use super::Distances;
 use super::goodness::{Goodness, goodness};
+use super::predictive::Predictive;
 use super::verdict::Verdict;
 use crate::density::{Density, Estimation, Opinion};
 use crate::error::{Result, TableError};
@@ -26,12 +27,16 @@ pub struct Assessment {
     pub verdict: Verdict,
     /// 2-Wasserstein distances between rows of the model and rows of the data.
     pub wasserstein: Option<Distances>,
+    /// What its predictions are worth, where it is a density of some columns given others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predictive: Option<Predictive>,
 }
 
-/// Assesses a density on whole rows, in the units of the data; with a cross-check other methods are asked for `log Z` too.
+/// Assesses a density on whole rows, in the units of the data, each of which may count by a weight; with a cross-check other methods are asked for `log Z` too.
 pub fn assess(
     density: &dyn Density,
     rows: &[f32],
+    weights: Option<&[f64]>,
     settings: &Estimation,
     cross_check: bool,
     seed: u64,
@@ -41,18 +46,19 @@ pub fn assess(
         return Err(TableError::setting("estimates", settings.estimates, expected));
     }
     let streams = Streams::new(seed).derive("assess", 0);
-    assess_by(density, rows, settings, cross_check.then_some(settings), &streams)
+    assess_by(density, rows, weights, settings, cross_check.then_some(settings), &streams)
 }
 
 /// The same by given streams, and with other settings for the other methods.
 pub(crate) fn assess_by(
     density: &dyn Density,
     rows: &[f32],
+    weights: Option<&[f64]>,
     settings: &Estimation,
     cross_check: Option<&Estimation>,
     streams: &Streams,
 ) -> Result<Assessment> {
-    let likelihood = evaluate(density, rows, settings, streams)?.or_none();
+    let likelihood = evaluate(density, rows, weights, settings, streams)?.or_none();
     let mut opinions = Vec::new();
     let has_integral = likelihood.tail.falls;
     if has_integral && !density.is_normalised() {
@@ -75,5 +81,13 @@ pub(crate) fn assess_by(
     };
     let (columns, criterion) = (density.columns(), density.criterion());
     let verdict = Verdict::new(&likelihood, &opinions, goodness.as_ref(), columns, criterion);
-    Ok(Assessment { likelihood, truth: None, opinions, goodness, verdict, wasserstein: None })
+    Ok(Assessment {
+        likelihood,
+        truth: None,
+        opinions,
+        goodness,
+        verdict,
+        wasserstein: None,
+        predictive: None,
+    })
 }

@@ -5,6 +5,7 @@ use zhat::evaluate::{match_points, sliced_wasserstein};
 use zhat::named;
 use zhat::rng::{Stream, Streams};
 
+use super::sample::draws_like;
 use crate::density::Density;
 use crate::error::{Result, TableError};
 use crate::fit::mean_and_error;
@@ -82,9 +83,15 @@ pub fn distances(
         let stream = |purpose| streams.stream(purpose, estimate, 0);
         let data = choose(test, features, number, stream("test"));
         let streams = streams.derive("wasserstein", estimate);
-        let cloud =
-            density.draw(&vec![f32::NAN; features], PARTICLES_PER_DRAW * number, &streams)?;
-        let model = cloud.sample(number, &mut stream("draws")).rows;
+        let model = match density.given() {
+            0 => {
+                let nothing = vec![f32::NAN; features];
+                let cloud = density.draw(&nothing, PARTICLES_PER_DRAW * number, &streams)?;
+                cloud.sample(number, &mut stream("draws")).rows
+            }
+            // Of rows that are not those it is held against, where there are others.
+            _ => draws_like(density, other.unwrap_or(&data), number, &streams)?.rows,
+        };
         of_model.push(distance(&model, &data, stream("directions"))?);
         if let Some(other) = other {
             let other = choose(other, features, number, stream("other"));

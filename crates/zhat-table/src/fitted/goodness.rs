@@ -57,7 +57,7 @@ pub struct ColumnFit {
 /// - `rows`: `[n, columns]`, row-major, in the units of the data and without noise
 pub fn goodness(density: &dyn Density, rows: &[f32], streams: &Streams) -> Result<Goodness> {
     let streams = streams.derive("goodness", 0);
-    let columns = density.columns().len();
+    let (columns, given) = (density.columns().len(), density.given());
     let all = rows.len() / columns;
     let number = all.min(MOST_ROWS).min((MOST_CELLS / columns).max(1));
     let some: Vec<f32> = (0..number)
@@ -67,7 +67,11 @@ pub fn goodness(density: &dyn Density, rows: &[f32], streams: &Streams) -> Resul
     let cells = density.cells(&some)?;
     let conditional = cells.is_some();
     let calibration = match cells {
-        Some(cells) => Calibration::new(&cells.below, columns),
+        Some(cells) => {
+            // Nothing is said of what is given.
+            let modelled = cells.below.chunks_exact(columns).flat_map(|row| &row[given..]);
+            Calibration::new(&modelled.copied().collect::<Vec<_>>(), columns - given)
+        }
         None => {
             let nothing = vec![f32::NAN; columns];
             let cloud = density.draw(&nothing, DRAWS, &streams)?;
@@ -76,7 +80,8 @@ pub fn goodness(density: &dyn Density, rows: &[f32], streams: &Streams) -> Resul
             Calibration::of_marginals(&some, &draws, columns, rng)
         }
     };
-    let fits = calibration.columns.iter().zip(calibration.adjusted()).zip(density.columns());
+    let fits = calibration.columns.iter().zip(calibration.adjusted());
+    let fits = fits.zip(&density.columns()[given..]);
     let columns = fits.map(|((column, p_value), name)| ColumnFit {
         column: name.clone(),
         distance: column.distance,

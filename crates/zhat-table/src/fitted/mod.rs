@@ -6,9 +6,11 @@ mod check;
 mod correlation;
 mod discriminant;
 mod distance;
+mod explain;
 mod goodness;
 mod impute;
 mod paired;
+mod predictive;
 mod rows;
 mod sample;
 mod score;
@@ -34,13 +36,15 @@ pub use calibration::{Calibration, Uniformity};
 pub use check::{About, Check, checks_table};
 pub use correlation::{PairDifference, errors_by_chance, pair_differences, rank_correlations};
 pub use distance::{DistanceKind, Distances, MOST_FOR_EXACT, distances};
+pub use explain::{explained_by_the_others, explained_by_those_before};
 pub use goodness::{ColumnFit, Goodness, goodness};
 pub use impute::{ENOUGH, Fill, ImputeOptions, Imputed, impute, impute_rows};
 pub use paired::{Paired, paired};
+pub use predictive::{PredictedClasses, PredictedNumber, Predictive, Target, predictive};
 pub use rows::TestRows;
 pub(crate) use rows::mean_log_density;
-pub(crate) use sample::worth_fewer;
-pub use sample::{Sample, SampleOptions, sample};
+pub use sample::{Sample, SampleOptions, sample, sample_for};
+pub(crate) use sample::{draws_like, worth_fewer};
 pub use score::{ScoreOptions, Scored, Scores, score, score_rows};
 pub use strangest::{StrangeRow, Strangest, strangest};
 pub use two_sample::{TwoSample, two_sample};
@@ -48,7 +52,7 @@ pub use verdict::Verdict;
 
 use crate::data::kinds::{Code, Kind};
 use crate::data::{
-    ColumnKind, Discrete, Flow, Frame, Missing, ReadOptions, Source, Table, read_batches,
+    ColumnKind, Discrete, Flow, Frame, Missing, ReadOptions, Source, Table, in_order, read_batches,
 };
 use crate::density::{ArDensity, Density, Tail, with_cells};
 use crate::error::{Result, TableError};
@@ -237,7 +241,7 @@ impl Fitted {
     /// What the model's columns are, in their order; none where it has no kinds.
     pub fn kinds(&self) -> Option<Vec<&ColumnKind>> {
         let kinds = &self.card.kinds;
-        (!kinds.is_empty()).then(|| kinds.iter().filter(|kind| kind.is_modelled()).collect())
+        (!kinds.is_empty()).then(|| in_order(kinds, &self.card.columns))
     }
 
     /// What a user gives for a column, as a number or a code.
@@ -352,7 +356,11 @@ impl Fitted {
 
 /// Draws of a density, as contexts for a look at its tails.
 pub(crate) fn contexts(density: &dyn Density, streams: &Streams) -> Result<Vec<f32>> {
-    let nothing = vec![f32::NAN; density.columns().len()];
+    let mut nothing = vec![f32::NAN; density.columns().len()];
+    // What is given, in the middle.
+    for (column, cell) in nothing.iter_mut().enumerate().take(density.given()) {
+        *cell = density.standardiser().in_units(column, 0.0) as f32;
+    }
     let draws = density.draw(&nothing, CONTEXTS, streams)?;
     Ok(draws.sample(CONTEXTS, &mut streams.stream("contexts", 0, 0)).rows)
 }

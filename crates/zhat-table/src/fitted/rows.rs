@@ -3,7 +3,8 @@
 use zhat::rng::Streams;
 
 use super::Fitted;
-use crate::data::{Asked, Builtin, Loaded, ReadOptions, Source};
+use crate::data::{Asked, Builtin, Loaded, Missing, ReadOptions, Source};
+use crate::density::check_given;
 use crate::error::{Result, TableError};
 
 /// Rows for an assessment, in the units of the data.
@@ -15,6 +16,8 @@ pub struct TestRows {
     pub other: Option<Vec<f32>>,
     /// Mean log-density of the test rows under the truth, where it is known.
     pub truth: Option<f64>,
+    /// What each test row counts, where a column says it.
+    pub weights: Option<Vec<f64>>,
 }
 
 impl Fitted {
@@ -29,7 +32,38 @@ impl Fitted {
             return Err(TableError::config(reason.into()));
         }
         let (test, other) = (data.test_as_read(), Some(data.train_as_read()));
-        Ok(TestRows { test, other, truth: data.truth_of_test })
+        let weights = data.weights.map(|[.., test]| test);
+        Ok(TestRows { test, other, truth: data.truth_of_test, weights })
+    }
+
+    /// The rows of a file that need not have all of the model's columns: what it has not is missing. What the model is given has to be
+    /// there.
+    ///
+    /// # Shapes
+    /// - output: `[n, columns]`
+    pub fn given_rows(&self, source: &str, options: &ReadOptions) -> Result<Vec<f32>> {
+        let Source::File(path) = Source::parse(source)? else {
+            return Err(TableError::setting("given-file", source, "a file"));
+        };
+        let options =
+            ReadOptions { partial: true, missing: Missing::Keep, ..self.read_options(options) };
+        let table = crate::data::read(&path, &options)?.table;
+        self.note_unknown(&table.carried().unknown);
+        let columns = &self.card.columns;
+        let places: Vec<Option<usize>> = columns
+            .iter()
+            .map(|name| table.columns().iter().position(|known| known == name))
+            .collect();
+        let rows: Vec<f32> = table
+            .iter_rows()
+            .flat_map(|row| places.iter().map(|place| place.map_or(f32::NAN, |at| row[at])))
+            .collect();
+        for (at, row) in rows.chunks_exact(columns.len()).enumerate() {
+            check_given(&*self.density, row).map_err(|error| {
+                TableError::config(format!("{}, row {}: {error}", path.display(), at + 1))
+            })?;
+        }
+        Ok(rows)
     }
 
     /// All rows of a file or a built-in set.
@@ -41,18 +75,27 @@ impl Fitted {
             (Source::parse(source)?, Asked::default(), self.density.watch());
         let Loaded { table, truth, .. } = source.load_watched(&options, &none, &mut rng, watch)?;
         self.note_unknown(&table.carried().unknown);
-        let features = table.dimension();
         let test = table.into_values();
-        let truth = truth.map(|truth| mean_log_density(&*truth, &test, features));
-        Ok(TestRows { test, other: None, truth })
+        let given: Vec<usize> = (0..self.density.given()).collect();
+        let truth = truth.and_then(|truth| mean_log_density(&*truth, &test, &given));
+        Ok(TestRows { test, other: None, truth, weights: None })
     }
 }
 
-/// Mean log-density of rows, in the units of the data.
-pub(crate) fn mean_log_density(truth: &dyn Builtin, values: &[f32], features: usize) -> f64 {
+/// Mean log-density of rows given some of their columns, in the units of the data, where it is known.
+pub(crate) fn mean_log_density(
+    truth: &dyn Builtin,
+    values: &[f32],
+    given: &[usize],
+) -> Option<f64> {
+    let features = truth.dimension();
+    let observed: Vec<bool> = (0..features).map(|column| given.contains(&column)).collect();
     let rows = values.chunks_exact(features);
     let number = rows.len() as f64;
-    let log_density =
-        |row: &[f32]| truth.log_density(&row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
-    rows.map(log_density).sum::<f64>() / number
+    let mut sum = 0.0;
+    for row in rows {
+        let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+        sum += truth.log_density(&row) - truth.log_marginal(&row, &observed)?;
+    }
+    Some(sum / number)
 }

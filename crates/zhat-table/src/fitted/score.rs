@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::explain::{explained_by_the_others, explained_by_those_before};
 use super::{BATCH, Fitted};
 use crate::data::{ReadOptions, TableWriter};
-use crate::error::{Result, TableError};
+use crate::error::Result;
 
 /// What was scored.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -38,6 +39,8 @@ pub struct ScoreOptions {
     pub errors: bool,
     /// The log-density of each column given those before it: they sum to that of the row.
     pub explain: bool,
+    /// The log-density of each column given all the others, by particles.
+    pub explain_others: bool,
 }
 
 impl ScoreOptions {
@@ -50,6 +53,9 @@ impl ScoreOptions {
         }
         if self.explain {
             names.extend(model.iter().map(|name| format!("log_density_of_{name}")));
+        }
+        if self.explain_others {
+            names.extend(model.iter().map(|name| format!("log_density_of_{name}_given_others")));
         }
         names.extend(self.rank.then(|| "rank".to_owned()));
         names
@@ -83,8 +89,7 @@ pub fn score_rows(fitted: &Fitted, rows: &[f32], explain: bool) -> Result<Scores
             .extend(rows.map(|(log_p_tilde, row)| log_density(*log_p_tilde, log_z, row)));
         all.standard_error.extend(errors);
         if explain {
-            let cells = fitted.density().cells(batch)?.ok_or_else(no_parts)?;
-            all.of_columns.extend(cells.log_p);
+            all.of_columns.extend(explained_by_those_before(fitted.density(), batch)?);
         }
     }
     Ok(all)
@@ -107,17 +112,19 @@ pub fn score(
     let (log_z, se_log_z) = fitted.log_z()?;
     let (mut missing, mut holed, mut largest_error) = (0, 0, 0.0f64);
     let mut moments = Moments::default();
-    let columns = &fitted.card().columns;
+    // Nothing is said of columns that are given.
+    let given = fitted.density().given();
+    let (all, columns) = (fitted.card().columns.len(), &fitted.card().columns[given..]);
     let (mut create, mut out) = (Some(create), None);
     // Labels and lines of all rows, where they must be ranked first.
     let (mut held_labels, mut held) = (Vec::new(), Vec::new());
     let width = options.columns(columns).len() - usize::from(options.rank);
     let rows = fitted.stream(source, read, |table| {
         let (scores, errors) = fitted.density().score_with_errors(table.values())?;
-        let cells = match options.explain {
-            true => Some(fitted.density().cells(table.values())?.ok_or_else(no_parts)?),
-            false => None,
-        };
+        let (density, values) = (fitted.density(), table.values());
+        let before = options.explain.then(|| explained_by_those_before(density, values));
+        let others = options.explain_others.then(|| explained_by_the_others(density, values));
+        let parts = [before.transpose()?, others.transpose()?];
         let mut lines = Vec::with_capacity(width * scores.log_q.len());
         let rows = scores.log_p_tilde.iter().zip(&scores.log_q).zip(&errors).enumerate();
         for (row, ((log_p_tilde, log_q), error)) in rows {
@@ -137,8 +144,8 @@ pub fn score(
             if options.parts {
                 lines.extend([log_p_tilde, log_q]);
             }
-            if let Some(cells) = &cells {
-                lines.extend_from_slice(&cells.log_p[row * columns.len()..][..columns.len()]);
+            for part in parts.iter().flatten() {
+                lines.extend_from_slice(&part[row * all..][given..all]);
             }
         }
         let carried = table.carried();
@@ -163,13 +170,6 @@ pub fn score(
     }
     let (mean_log_density, se_test) = moments.mean_and_error();
     Ok(Scored { rows, missing, holed, largest_error, mean_log_density, se_test, log_z, se_log_z })
-}
-
-/// Why there is nothing of single columns.
-fn no_parts() -> TableError {
-    let reason = "explain: the model has one normaliser for whole rows, and says nothing of a column by itself; fit with \
-                  model.normalisation=local, the default";
-    TableError::config(reason.into())
 }
 
 /// Lines with the place of their first number among all, from the lowest; equals in the order of the file, and none without one.

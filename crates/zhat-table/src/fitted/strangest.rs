@@ -1,5 +1,6 @@
 //! The strangest of some rows, and which of their columns make them so.
 
+use super::explain::explained_by_the_others;
 use crate::density::{CellScores, Density};
 use crate::error::Result;
 
@@ -7,6 +8,8 @@ use crate::error::Result;
 const USUAL_ROWS: usize = 1_000;
 /// Cells of them, at most: with many columns fewer rows have to do.
 const USUAL_CELLS: usize = 20_000;
+/// Rows that say what a usual cell is like given all the others.
+const USUAL_FOR_OTHERS: usize = 50;
 
 /// The strangest rows, and what the density says of the cells of usual ones, if it says anything.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +30,9 @@ pub struct StrangeRow {
     /// How much less likely each cell is, given those before it, than that column's cells are in usual rows, in nats. They sum to the
     /// log-density of a usual row less that of this one. Empty where the density says nothing of a cell.
     pub excess: Vec<f64>,
+    /// The same given all the other cells, by which the cell that goes against the others is named whatever the order of the columns. Empty
+    /// where the density cannot say.
+    pub excess_of_others: Vec<f64>,
 }
 
 /// Finds so many of the rows with the lowest densities; rows with missing cells have none.
@@ -65,7 +71,22 @@ pub fn strangest(density: &dyn Density, rows: &[f32], number: usize) -> Result<S
         }
         _ => Vec::new(),
     };
+    // Not as many usual rows as above: each of their cells is summed over by particles.
+    let few: Vec<usize> =
+        usual.iter().step_by((usual.len() / USUAL_FOR_OTHERS).max(1)).copied().collect();
+    let others = |rows: &[usize]| explained_by_the_others(density, &take(rows)).ok();
+    let of_others = others(&few).zip(others(&order));
+    let excess_of_others = |place: usize| {
+        let Some((usual, strange)) = &of_others else { return Vec::new() };
+        let mean = |column: usize| {
+            let cells = usual.iter().skip(column).step_by(columns);
+            cells.sum::<f64>() / few.len() as f64
+        };
+        let cells = strange[place * columns..][..columns].iter().enumerate();
+        cells.map(|(column, log_p)| mean(column) - log_p).collect()
+    };
     let row = |(place, &index): (usize, &usize)| StrangeRow {
+        excess_of_others: excess_of_others(place),
         index,
         log_p_tilde: scores[index],
         excess: excess(place),
@@ -74,10 +95,16 @@ pub fn strangest(density: &dyn Density, rows: &[f32], number: usize) -> Result<S
 }
 
 impl StrangeRow {
+    /// How strange each column is: given all the others, or given those before it where nothing else is known.
+    pub fn parts(&self) -> &[f64] {
+        if self.excess_of_others.is_empty() { &self.excess } else { &self.excess_of_others }
+    }
+
     /// The columns that make it strange, from the one that does most.
     pub fn columns(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.excess.len()).collect();
-        order.sort_by(|&a, &b| self.excess[b].total_cmp(&self.excess[a]));
+        let parts = self.parts();
+        let mut order: Vec<usize> = (0..parts.len()).filter(|&at| !parts[at].is_nan()).collect();
+        order.sort_by(|&a, &b| parts[b].total_cmp(&parts[a]));
         order
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use zhat::rng::{Stream, Streams};
 
 use super::discriminant::{Discriminant, Judged};
+use super::sample::draws_like;
 use crate::data::Shape;
 use crate::density::{Density, Draws};
 use crate::error::Result;
@@ -72,7 +73,12 @@ pub fn two_sample(
         .flat_map(|at| &rows[at * all / number * columns..][..columns])
         .copied()
         .collect();
-    let Draws { rows: mut draws, effective_sample_size } = draws(density, number, streams)?;
+    let drawn = match density.given() {
+        0 => draws(density, number, streams)?,
+        // Given what the rows have: they differ in the rest alone.
+        _ => draws_like(density, &both, number, streams)?,
+    };
+    let Draws { rows: mut draws, effective_sample_size } = drawn;
     for (draw, row) in draws.iter_mut().zip(&both) {
         if row.is_nan() {
             *draw = f32::NAN;

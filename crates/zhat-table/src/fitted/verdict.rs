@@ -347,6 +347,7 @@ mod tests {
             se_log_z_by_genealogy: 0.002,
             pareto_k: vec![0.1, 0.3],
             rows: 100,
+            effective_rows: None,
             largest_weight: 0.001,
             far_out: [0.001, 0.0],
             quadrature_error: 1e-4,

@@ -112,7 +112,13 @@ pub(super) fn strange_rows(page: Page, shown: &Shown, strangest: &Strangest, log
         true => "Rows are counted from 1 among those that were read.",
         false => "Rows are counted from 1 in the test part.",
     };
+    let by_others = strangest.rows.iter().any(|row| !row.excess_of_others.is_empty());
     let text = match known {
+        true if by_others => format!(
+            "Test rows with the lowest log-density. A column's part, in brackets, is how many nats less likely its cell is, given all \
+             other cells of the row, than that column's cells are in a usual row: the cell that goes against the others is \
+             named, wherever its column stands. {counted}"
+        ),
         true => format!(
             "Test rows with the lowest log-density. A column's part, in brackets, is how many nats less likely its cell is, given the \
              cells before it, than that column's cells are in a usual row; the parts of all columns sum to what the row is below a usual one. Where \
@@ -128,9 +134,9 @@ fn named(row: &StrangeRow, shown: &Shown) -> Vec<String> {
     let cells = &shown.as_read[row.index * shown.columns.len()..];
     let part = |column: usize| {
         let (name, cell) = (&shown.columns[column], shown.text(column, cells[column]));
-        format!("{name} = {cell} ({:.2})", row.excess[column])
+        format!("{name} = {cell} ({:.2})", row.parts()[column])
     };
     let strange =
-        row.columns().into_iter().take(NAMED.len()).filter(|&column| row.excess[column] > 0.0);
+        row.columns().into_iter().take(NAMED.len()).filter(|&column| row.parts()[column] > 0.0);
     strange.map(part).collect()
 }

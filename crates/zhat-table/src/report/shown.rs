@@ -7,6 +7,7 @@ use super::Finished;
 use crate::data::{ColumnKind, Kind};
 use crate::density::Draws;
 use crate::error::Result;
+use crate::fitted::draws_like;
 use crate::prepare::Prepared;
 
 /// Draws of the model.
@@ -35,10 +36,10 @@ impl<'a> Shown<'a> {
             Err(error) => return Ok(Err(format!("The data could not be read again: {error}"))),
         };
         let streams = Streams::new(run.config.seed).derive("report", 0);
-        let nothing = vec![f32::NAN; density.columns().len()];
-        let cloud = density.draw(&nothing, DRAWS, &streams)?;
-        let draws = cloud.sample(DRAWS, &mut streams.stream("draws", 0, 0));
         let test = data.in_units(&data.test);
+        // Where columns are given, draws have those of the test rows.
+        let like = if test.is_empty() { &data.in_units(&data.train) } else { &test };
+        let draws = draws_like(density, like, DRAWS, &streams)?;
         let as_read = data.test_as_read();
         let kinds = run.fitted.kinds();
         Ok(Ok(Self { columns: density.columns(), data, test, as_read, draws, kinds }))

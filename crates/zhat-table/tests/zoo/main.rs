@@ -17,7 +17,7 @@ fn bad_models_are_caught_and_good_ones_are_not() {
     let good = animals.iter().filter(|animal| animal.defect == Defect::None).count();
     assert!(good >= 10 && animals.len() - good >= 20, "{good} of {}", animals.len());
     for animal in animals {
-        let found = assess(&*animal.density, &animal.rows, &settings, true, 1).unwrap();
+        let found = assess(&*animal.density, &animal.rows, None, &settings, true, 1).unwrap();
         let verdict = found.verdict;
         match animal.defect {
             Defect::None if !verdict.is_good() => {

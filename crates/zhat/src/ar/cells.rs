@@ -19,10 +19,10 @@ const REACH: f32 = 5.0;
 /// - both: `[n, features]`, row-major
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellScores {
-    /// `log p(x_d | x_<d)`: over a row they sum to its log-density.
+    /// `log p(x_d | x_<d)`: over a row they sum to its log-density. 0 of what is given.
     pub log_p: Vec<f64>,
     /// `P(X_d <= x_d | x_<d)`, the probability integral transform: for rows of the model itself, independent and uniform
-    /// (Rosenblatt, 1952). What is counted has the share up to its class, in the order of their numbers, or its cell, and with it.
+    /// (Rosenblatt, 1952). What is counted has the share up to its class, in the order of their numbers, or its cell, and with it. What is given has NaN.
     pub below: Vec<f64>,
 }
 
@@ -51,12 +51,13 @@ impl Evaluator {
 
     fn cells_of_tile(&self, memory: &mut Memory, x: &[f32]) -> CellScores {
         let features = self.features();
-        let mut cells = CellScores { log_p: vec![0.0; x.len()], below: vec![0.0; x.len()] };
+        let mut cells = CellScores { log_p: vec![0.0; x.len()], below: vec![f64::NAN; x.len()] };
         if self.watch.is_stopped() {
             return cells;
         }
         memory.forward.begin(x, features, 1, true, Defence::default());
-        for stage in 0..features {
+        self.see_given(memory);
+        for stage in self.given()..features {
             self.advance(memory, stage, &mut []);
             for (row, log_p) in memory.pass.log_p.iter().enumerate() {
                 cells.log_p[row * features + stage] = f64::from(*log_p);

@@ -50,7 +50,8 @@ impl ArStepConfig {
             }
         };
         let of_stage = |(stage, energy): (usize, &Vec<f64>)| {
-            let rows = energy.iter().enumerate();
+            // What is given has no factor, and so no loss.
+            let rows = energy.iter().enumerate().filter(|_| !shape.is_given(stage));
             rows.map(|(row, &energy)| coefficient(stage, row, energy)).collect()
         };
         energy.iter().enumerate().map(of_stage).collect()

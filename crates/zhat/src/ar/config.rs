@@ -109,6 +109,10 @@ pub struct ArEbmConfig {
     /// normalisation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<FeatureKind>,
+    /// How many of the first features are given: the model is `p(rest | given)`, and has no factors of them. Any want a masked
+    /// conditioner and local normalisation.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub given: usize,
     /// How the networks see the features before one.
     #[serde(default)]
     pub conditioner: Conditioner,
@@ -168,6 +172,7 @@ impl ArEbmConfig {
         Self {
             features,
             kinds: Vec::new(),
+            given: 0,
             conditioner: Conditioner::Stagewise,
             energy_form: EnergyForm::Free,
             tilt_bound: tilt_bound(),
@@ -233,8 +238,10 @@ impl ArEbmConfig {
             return Err(Error::setting("waves", self.waves, expected));
         }
         if self.conditioner == Conditioner::Masked {
-            at_least(self.features.saturating_sub(1), "proposal.width", self.proposal.width)?;
+            let least = self.features.saturating_sub(self.given.max(1));
+            at_least(least, "proposal.width", self.proposal.width)?;
         }
+        self.validate_given()?;
         self.validate_kinds()
     }
 
@@ -292,7 +299,7 @@ impl ArEbmConfig {
         let last = &proposal.last;
         let (mut weight, mut bias) = (values(&last.weight), values(bias_of(last)));
         let columns = bias.len();
-        for stage in 0..stages {
+        for stage in self.given..stages {
             let head = self.outputs_before(stage) + self.context..self.outputs_before(stage + 1);
             for (output, at) in head.enumerate() {
                 weight.iter_mut().skip(at).step_by(columns).for_each(|weight| *weight *= 0.3);
@@ -364,5 +371,13 @@ mod tests {
         assert!(config.validate().unwrap_err().to_string().starts_with("confine is -1"));
         config = ArEbmConfig::new(0);
         assert!(config.validate().unwrap_err().to_string().starts_with("features is 0"));
+        config = ArEbmConfig { given: 3, ..ArEbmConfig::new(3) };
+        assert!(config.validate().unwrap_err().to_string().starts_with("given is 3"));
+        config = ArEbmConfig { given: 2, ..ArEbmConfig::new(3) };
+        assert!(config.validate().unwrap_err().to_string().contains("must be masked"));
+        config.conditioner = Conditioner::Masked;
+        assert!(config.validate().unwrap_err().to_string().contains("must be local"));
+        config.normalisation = Normalisation::Local;
+        config.validate().unwrap();
     }
 }

@@ -87,7 +87,7 @@ struct AllCandidates<'a> {
     forward: Forward,
     /// What a masked conditioner made of whole rows, one for each observation, where their prefixes are the only ones.
     conditioned: Option<Tensor<2>>,
-    /// Log-densities of every stage with the graph, `[rows, 1]`.
+    /// Log-densities of every stage that is not given with the graph, `[rows, 1]`.
     log_ps: Vec<Tensor<2>>,
     log_qs: Vec<Tensor<2>>,
     /// Sums over observations.
@@ -100,7 +100,7 @@ impl AllCandidates<'_> {
     fn one_pass(&mut self, stage: usize, masks: Option<&mut Masks>) -> Outlook {
         let (features, candidates) = (self.model.shape.features, self.settings.candidates());
         let (number, observations) = (self.forward.num_rows(), self.shares.len());
-        if stage == 0 {
+        if stage == self.model.shape.given {
             let rows = self.forward.rows.chunks_exact(features).step_by(candidates);
             let rows: Vec<f32> = rows.flatten().copied().collect();
             let rows = tensor(rows, [observations, features], &self.device);
@@ -128,8 +128,9 @@ impl AllCandidates<'_> {
             let shape = [constants.len(), 1];
             (log * tensor(constants, shape, &self.device)).sum()
         };
-        let log_ps = self.log_ps.into_iter().enumerate();
-        let log_qs = self.log_qs.into_iter().enumerate();
+        let given = self.model.shape.given;
+        let log_ps = (given..).zip(self.log_ps);
+        let log_qs = (given..).zip(self.log_qs);
         let terms = log_ps.map(|(stage, log_p)| weighted(log_p, stage, |c| c.log_p));
         let terms = terms.chain(log_qs.map(|(stage, log_q)| weighted(log_q, stage, |c| c.log_q)));
         terms.reduce(|total, term| total + term).expect("at least one stage")
@@ -140,6 +141,9 @@ impl Particles for AllCandidates<'_> {
     /// Where the proposal alone is trained, the data point is the only particle and gains no weight.
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
         let (shape, candidates) = (&self.model.shape, self.settings.candidates());
+        if shape.is_given(stage) {
+            return Ok(());
+        }
         let (features, number) = (shape.features, self.forward.num_rows());
         let mut dropout_streams = std::mem::take(&mut self.dropout_streams);
         let [of_proposal, of_energy] = shape.dropouts();
@@ -160,7 +164,7 @@ impl Particles for AllCandidates<'_> {
             masks => self.model.propose(prefix, stage, masks.as_mut()),
         };
         let is_class = shape.kind(stage).is_categorical();
-        let defence = match is_class {
+        let defence = match is_class || shape.kind(stage).is_atoms() {
             true => Defence::default(),
             false => self.settings.defence(features),
         };
@@ -185,7 +189,7 @@ impl Particles for AllCandidates<'_> {
             return Ok(());
         }
         let mut masks = of_energy.map(|dropout| Masks::new(dropout, streams, candidates));
-        let log_q = self.log_qs[stage].clone();
+        let log_q = self.log_qs.last().expect("this stage's").clone();
         let log_p = self.model.log_factor_given(new, &outlook, log_q, masks.as_mut());
         self.dropout_streams = dropout_streams;
         let log_p_values = to_host(&log_p);

@@ -147,6 +147,8 @@ impl ProposalEngine {
         };
         let layers = |stage: usize, units: usize| {
             let from = config.outputs_before(stage);
+            // Nothing is said of what is given.
+            let context = if config.is_given(stage) { 0 } else { context };
             LastLayers {
                 context: columns(from, context, units),
                 head: columns(from + context, config.head_outputs(stage), units),
@@ -271,7 +273,7 @@ impl EngineGradient {
         let columns = config.outputs_before(self.last.len());
         let mut weight = vec![0.0; config.proposal.width * columns];
         let mut bias = Vec::with_capacity(columns);
-        for (stage, gradients) in self.last.iter().enumerate() {
+        for (stage, gradients) in self.last.iter().enumerate().skip(config.given) {
             let parts = [config.context, config.head_outputs(stage)];
             for (gradient, number) in gradients.iter().zip(parts) {
                 let from = bias.len();

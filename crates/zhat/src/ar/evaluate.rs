@@ -116,6 +116,11 @@ impl Evaluator {
         &self.pool
     }
 
+    /// How many of the first features are given: what is said is of the others, given them.
+    pub fn given(&self) -> usize {
+        self.engine.config.given
+    }
+
     /// Number of features of a row.
     pub fn features(&self) -> usize {
         self.engine.config.features
@@ -172,7 +177,8 @@ impl Evaluator {
                             return scores;
                         }
                         memory.forward.begin(x, features, 1, true, defence);
-                        for stage in 0..features {
+                        self.see_given(memory);
+                        for stage in self.engine.config.given..features {
                             self.advance_by(memory, stage, &mut [], rule);
                             add(&mut scores.log_q, &memory.pass.log_draw);
                             add(&mut scores.log_p_tilde, &memory.pass.log_p);
@@ -198,6 +204,13 @@ impl Evaluator {
     pub(super) fn part_of_rows(&self, rows: usize, tile: usize) -> Range<usize> {
         let tiles = self.workers.part_of(rows.div_ceil(tile));
         tiles.start * tile..(tiles.end * tile).min(rows)
+    }
+
+    /// Where one pass of the conditioner serves all stages, it is made at the first, which may be given.
+    pub(super) fn see_given(&self, Memory { forward, conditioning, pass }: &mut Memory) {
+        if self.given() > 0 && forward.is_one_pass(&self.engine.config) {
+            forward.propose(&self.engine, 0, None, conditioning, pass);
+        }
     }
 
     /// The defensive part of draws in evaluation; a proposal that is the model covers itself.

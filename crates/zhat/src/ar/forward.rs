@@ -277,8 +277,11 @@ impl Forward {
         let mut head = Head::at(&engine.config, stage);
         let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
         let mut current = None;
-        let is_class = engine.config.kind(stage).is_categorical();
-        let defence = if is_class { Defence::default() } else { self.defence };
+        let kind = engine.config.kind(stage);
+        let is_class = kind.is_categorical();
+        // Nor is a number with atoms: the defensive part has none.
+        let counts = is_class || kind.is_atoms();
+        let defence = if counts { Defence::default() } else { self.defence };
         // Of a tilt's draws only the tilt counts: log p~ - log q is the tilt.
         let all = engine.config.energy_form == EnergyForm::Free || !self.defence.is_none();
         pass.x.clear();
@@ -386,7 +389,7 @@ impl Forward {
         conditioning: &Conditioning,
         pass: &mut Pass,
     ) {
-        let mut head = Head::new(&engine.config);
+        let mut head = Head::at(&engine.config, stage);
         let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
         let (mut nodes, mut x, mut prefixes) = (Vec::new(), Vec::new(), Vec::new());
         let number = pass.head_raw.rows();

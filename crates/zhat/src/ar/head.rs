@@ -1,9 +1,10 @@
 //! The base `q(x_d | x_<d)` of one row, from the network's raw outputs: a mixture of normals, a spline, a known mixture; or a
-//! softmax where the feature is one of a few classes.
+//! softmax where the feature is one of a few classes, and before the rest where it has atoms.
 //!
 //! Where there is more than one of them, each has a share that is learnt: `q = sum_e share_e q_e`. The raw outputs are
 //! `[mixture, spline, logits of the shares]`, as far as they are there.
 
+use super::atoms::Atoms;
 use super::cells::{ENDS, Node, around, fineness};
 use super::classes::Classes;
 use super::config::{ArEbmConfig, HeadForm, ScaleForm};
@@ -25,6 +26,8 @@ pub struct Head {
     known: Option<Mixture>,
     /// All there is where the feature is one of a few classes.
     classes: Option<Classes>,
+    /// What stands before the others where the feature is a number with atoms.
+    atoms: Option<Atoms>,
     /// Raw outputs of the mixture and of the spline.
     outputs: [usize; 2],
     shares: Vec<f32>,
@@ -55,19 +58,31 @@ impl ArEbmConfig {
         [mixture, spline, if parts > 1 { parts } else { 0 }]
     }
 
-    /// Raw outputs of the base of a feature.
+    /// Raw outputs of the base of a number.
+    pub(super) fn number_outputs(&self) -> usize {
+        self.head_parts().iter().sum()
+    }
+
+    /// Raw outputs of the base of a feature; one that is given has none.
     pub(super) fn head_outputs(&self, stage: usize) -> usize {
         match self.kind(stage) {
+            _ if self.is_given(stage) => 0,
             FeatureKind::Categorical { levels } => *levels,
-            _ => self.head_parts().iter().sum(),
+            FeatureKind::Atoms { values } => self.number_outputs() + values.len() + 1,
+            _ => self.number_outputs(),
         }
     }
 
     /// Outputs of a masked conditioner that belong to the features before one: context and base of each.
     pub(super) fn outputs_before(&self, stage: usize) -> usize {
         match self.kinds.is_empty() {
-            true => stage * (self.context + self.head_outputs(0)),
-            false => (0..stage).map(|before| self.context + self.head_outputs(before)).sum(),
+            true => {
+                stage.saturating_sub(self.given) * (self.context + self.head_outputs(self.given))
+            }
+            false => {
+                let modelled = self.given..stage.max(self.given);
+                modelled.map(|before| self.context + self.head_outputs(before)).sum()
+            }
         }
     }
 }
@@ -81,9 +96,13 @@ impl Head {
                 spline: None,
                 known: None,
                 classes: Some(Classes::new(*levels)),
+                atoms: None,
                 outputs: [0, 0],
                 shares: Vec::new(),
             },
+            FeatureKind::Atoms { values } => {
+                Self { atoms: Some(Atoms::new(values)), ..Self::new(config) }
+            }
             _ => Self::new(config),
         }
     }
@@ -99,6 +118,7 @@ impl Head {
             spline: config.has_spline().then(|| Spline::new(config.spline_bins)),
             known: None,
             classes: None,
+            atoms: None,
             outputs: [mixture, spline],
             shares: vec![1.0; config.num_parts()],
         }
@@ -111,6 +131,10 @@ impl Head {
             return;
         }
         let [mixture, spline] = self.outputs;
+        let numbers = self.number_outputs();
+        if let Some(atoms) = &mut self.atoms {
+            atoms.set(&raw[numbers..]);
+        }
         if let Some(part) = &mut self.mixture {
             part.set(&raw[..mixture]);
         }
@@ -132,18 +156,31 @@ impl Head {
         }
     }
 
-    /// `log q(x)`: of a class its log-probability.
+    /// Raw outputs of all but the atoms.
+    fn number_outputs(&self) -> usize {
+        let shares = if self.shares.len() > 1 { self.shares.len() } else { 0 };
+        self.outputs[0] + self.outputs[1] + shares
+    }
+
+    /// `log q(x)`: of a class its log-probability, and of an atom.
     pub fn log_density(&self, x: f32) -> f32 {
         if let Some(classes) = &self.classes {
             return classes.log_probability(x);
         }
-        self.terms(x).1
+        match &self.atoms {
+            Some(atoms) if atoms.is_atom(x) => atoms.log_probability(x),
+            Some(atoms) => atoms.log_probability(x) + self.terms(x).1,
+            None => self.terms(x).1,
+        }
     }
 
     /// A draw: a part by its share, then from that part.
     pub fn sample(&self, rng: &mut Stream) -> f32 {
         if let Some(classes) = &self.classes {
             return classes.sample(rng);
+        }
+        if let Some(value) = self.atoms.as_ref().and_then(|atoms| atoms.sample(rng)) {
+            return value;
         }
         let mut left = if self.shares.len() > 1 { rng.uniform() as f32 } else { 0.0 };
         let mut shares = self.shares.iter();
@@ -171,6 +208,12 @@ impl Head {
             classes.add_gradient(x, coefficient, gradient);
             return;
         }
+        if let Some(atoms) = &self.atoms {
+            atoms.add_gradient(x, coefficient, &mut gradient[self.number_outputs()..]);
+            if atoms.is_atom(x) {
+                return;
+            }
+        }
         let [mixture_outputs, spline_outputs] = self.outputs;
         let (terms, log_q) = self.terms(x);
         let of_part = |part: usize| match self.shares.len() {
@@ -196,6 +239,16 @@ impl Head {
 
     /// Points and weights such that `sum w f(x)` is about `E_q[f]`, for an `f` as smooth as a tilt.
     pub fn nodes(&self, rule: Rule, out: &mut Vec<[f32; 2]>) {
+        let first = out.len();
+        self.nodes_elsewhere(rule, out);
+        if let Some(atoms) = &self.atoms {
+            let elsewhere = atoms.elsewhere();
+            out[first..].iter_mut().for_each(|[_, weight]| *weight *= elsewhere);
+            out.extend(atoms.nodes());
+        }
+    }
+
+    fn nodes_elsewhere(&self, rule: Rule, out: &mut Vec<[f32; 2]>) {
         let mut shares = self.shares.iter();
         let mut share = || *shares.next().expect("a share for each part");
         if let Some(mixture) = &self.mixture {
@@ -211,6 +264,16 @@ impl Head {
 
     /// The same on both sides of a value, each part by itself: for the distribution function of what is made of the base.
     pub(super) fn nodes_around(&self, x: f32, out: &mut Vec<Node>) {
+        let first = out.len();
+        self.nodes_around_elsewhere(x, out);
+        if let Some(atoms) = &self.atoms {
+            let elsewhere = atoms.elsewhere();
+            out[first..].iter_mut().for_each(|node| node.weight *= elsewhere);
+            out.extend(atoms.nodes().map(|[at, weight]| Node { at, weight, below: at < x }));
+        }
+    }
+
+    fn nodes_around_elsewhere(&self, x: f32, out: &mut Vec<Node>) {
         let mut shares = self.shares.iter();
         let mut share = || *shares.next().expect("a share for each part");
         if let Some(mixture) = &self.mixture {

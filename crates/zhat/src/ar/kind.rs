@@ -21,6 +21,11 @@ pub enum FeatureKind {
         /// outermost cells.
         edges: Vec<f32>,
     },
+    /// Any number, but at some values, the atoms, again and again: the model has a mass at each of these, and a density elsewhere.
+    Atoms {
+        /// The values, increasing, in the units of the features. Only a value that is exactly equal is at an atom.
+        values: Vec<f32>,
+    },
     /// One of so many classes, numbered from 0.
     ///
     /// The base is a softmax of the network's outputs, which is any distribution there is, so the energy has nothing to add to it: the
@@ -46,7 +51,7 @@ impl FeatureKind {
     /// Number of cells or classes; nothing for a number on the line.
     pub fn num_values(&self) -> Option<usize> {
         match self {
-            Self::Continuous => None,
+            Self::Continuous | Self::Atoms { .. } => None,
             Self::Cells { edges } => Some(edges.len() - 1),
             Self::Categorical { levels } => Some(*levels),
         }
@@ -58,7 +63,7 @@ impl FeatureKind {
     /// If the value is none of the classes.
     pub fn index_of(&self, value: f32) -> Option<usize> {
         match self {
-            Self::Continuous => None,
+            Self::Continuous | Self::Atoms { .. } => None,
             Self::Cells { edges } => {
                 let inner = &edges[1..edges.len() - 1];
                 Some(inner.partition_point(|&edge| edge <= value))
@@ -73,7 +78,7 @@ impl FeatureKind {
     /// If there are none, or not so many.
     pub fn value_of(&self, index: usize) -> f32 {
         match self {
-            Self::Continuous => panic!("a number on the line has no cells"),
+            Self::Continuous | Self::Atoms { .. } => panic!("a number on the line has no cells"),
             Self::Cells { .. } => {
                 let [low, high] = self.cell(index);
                 0.5 * (low + high)
@@ -127,9 +132,15 @@ impl FeatureKind {
         ]
     }
 
-    /// Inputs of the conditioner that tell of it: the number and its waves, or one for each class.
+    /// Whether it is a number with atoms.
+    pub fn is_atoms(&self) -> bool {
+        matches!(self, Self::Atoms { .. })
+    }
+
+    /// Inputs of the conditioner that tell of it: the number and its waves, or one for each class; beside a number one for each of its atoms.
     fn inputs(&self, waves: usize) -> usize {
         match self {
+            Self::Atoms { values } => 1 + 2 * waves + values.len(),
             Self::Categorical { levels } => *levels,
             _ => 1 + 2 * waves,
         }
@@ -138,6 +149,15 @@ impl FeatureKind {
     fn validate(&self, feature: usize) -> Result<()> {
         match self {
             Self::Continuous => Ok(()),
+            Self::Atoms { values } => {
+                let increase = values.windows(2).all(|pair| pair[0] < pair[1]);
+                if values.is_empty() || !increase || !values.iter().all(|value| value.is_finite()) {
+                    let value = format!("{} atoms of feature {feature}", values.len());
+                    let expected = "at least one number, each above the one before";
+                    return Err(Error::setting("kinds", value, expected));
+                }
+                Ok(())
+            }
             Self::Cells { edges } => {
                 let increase = edges.windows(2).all(|pair| pair[0] < pair[1]);
                 if edges.len() < 2 || !increase || !edges.iter().all(|edge| edge.is_finite()) {
@@ -169,6 +189,34 @@ impl ArEbmConfig {
     /// What a feature is.
     pub fn kind(&self, feature: usize) -> &FeatureKind {
         self.kinds.get(feature).unwrap_or(&CONTINUOUS)
+    }
+
+    /// Whether a feature is given, and has no factor.
+    pub fn is_given(&self, feature: usize) -> bool {
+        feature < self.given
+    }
+
+    /// Checks that something is left to model, and that the family can do so given the rest in this corner.
+    pub(super) fn validate_given(&self) -> Result<()> {
+        let given = self.given;
+        if given == 0 {
+            return Ok(());
+        }
+        if given >= self.features {
+            let expected = format!("below {}, the number of features", self.features);
+            return Err(Error::setting("given", given, expected));
+        }
+        let wanted = [
+            ("conditioner", self.conditioner == Conditioner::Masked, ["stagewise", "masked"]),
+            ("normalisation", self.normalisation == Normalisation::Local, ["global", "local"]),
+        ];
+        match wanted.into_iter().find(|(_, holds, _)| !holds) {
+            None => Ok(()),
+            Some((name, _, [value, expected])) => {
+                let expected = format!("{expected} where features are given");
+                Err(Error::setting(name, value, expected))
+            }
+        }
     }
 
     /// Number of features that are numbers: those of the Gaussian mixture beside the head, in their order.
@@ -220,6 +268,12 @@ impl ArEbmConfig {
                         let (sin, cos) = (frequency * value).sin_cos();
                         input(at + 2 * wave + 1, sin / frequency);
                         input(at + 2 * wave + 2, cos / frequency);
+                    }
+                    if let FeatureKind::Atoms { values } = kind {
+                        let first = at + 1 + 2 * self.waves;
+                        for (k, atom) in values.iter().enumerate() {
+                            input(first + k, f32::from(u8::from(*atom == value)));
+                        }
                     }
                 }
             }

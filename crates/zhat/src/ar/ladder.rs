@@ -89,8 +89,8 @@ impl Evaluator {
 
     /// The worst tail of a feature; `reach` is how far out there is what the rows account for.
     fn tails(&self, contexts: &[f32], feature: usize, reach: f32) -> Tail {
-        if self.engine.config.kind(feature).is_categorical() {
-            // Classes end.
+        if feature < self.given() || self.engine.config.kind(feature).is_categorical() {
+            // Classes end, and what is given has no tail.
             return Tail { feature, log_p_tilde: Vec::new(), falls: true };
         }
         let step = 2.0 * reach / INSIDE as f32;

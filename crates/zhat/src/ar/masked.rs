@@ -12,6 +12,8 @@ use super::panels::STRIP;
 #[derive(Debug, Clone)]
 pub struct Degrees {
     features: usize,
+    /// The lowest degree: whoever sees less than all that is given sees too little.
+    lowest: usize,
     width: usize,
     /// Inputs that tell of the features before each, and of all of them.
     inputs: Vec<usize>,
@@ -52,15 +54,16 @@ impl Degrees {
     pub fn new(config: &ArEbmConfig) -> Option<Self> {
         (config.conditioner == Conditioner::Masked).then(|| Self {
             features: config.features,
+            lowest: config.given.max(1),
             width: config.proposal.width,
             inputs: (0..=config.features).map(|before| config.inputs_before(before)).collect(),
             outputs: (0..=config.features).map(|before| config.outputs_before(before)).collect(),
         })
     }
 
-    /// From 1 to one less than the features.
+    /// From 1, or from all that is given, to one less than the features.
     fn of_unit(&self, unit: usize) -> usize {
-        1 + unit * (self.features - 1) / self.width
+        self.lowest + unit * (self.features - self.lowest) / self.width
     }
 
     /// Units that the base of a feature may see, which are the first.

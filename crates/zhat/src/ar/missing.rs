@@ -44,6 +44,7 @@ impl Evaluator {
         let features = self.features();
         assert!(x.len().is_multiple_of(features), "whole rows of {features} features");
         let number = x.len() / features;
+        self.check_given(x.iter().map(|x| x.is_nan()))?;
         let missing: Vec<bool> = x.iter().map(|x| x.is_nan()).collect();
         let filled: Vec<f32> = x.iter().map(|&x| if x.is_nan() { 0.0 } else { x }).collect();
         let holes = |row: &usize| has_holes(&missing[row * features..][..features]);
@@ -111,6 +112,7 @@ impl Evaluator {
         let features = self.features();
         assert!(x.len().is_multiple_of(features), "whole rows of {features} features");
         assert_eq!(x.len(), missing.len(), "for every value whether it is missing");
+        self.check_given(missing.iter().copied())?;
         let number = x.len() / features;
         let row_of = |row: usize| row * features..(row + 1) * features;
         let is_new = |row: &usize| x[row_of(*row)].iter().any(|x| x.is_nan());
@@ -189,7 +191,8 @@ impl Evaluator {
             rows.iter().flat_map(|row| &x[row * features..][..features]).copied().collect();
         let mut log_p = vec![0.0; rows.len()];
         memory.forward.begin(&values, features, 1, true, Defence::default());
-        for stage in 0..features {
+        self.see_given(memory);
+        for stage in self.given()..features {
             self.advance(memory, stage, &mut []);
             for (at, log_p) in log_p.iter_mut().enumerate() {
                 if !missing[rows[at] * features + stage] {
@@ -199,6 +202,23 @@ impl Evaluator {
         }
         self.watch.advance(rows.len() * features);
         log_p
+    }
+
+    /// An error where something is missing that is given: the model says nothing of it.
+    fn check_given(&self, missing: impl Iterator<Item = bool>) -> Result<()> {
+        let features = self.features();
+        let mut missing = missing.enumerate();
+        match missing.find(|(at, missing)| *missing && at % features < self.given()) {
+            None => Ok(()),
+            Some((at, _)) => {
+                let value = format!("feature {} of row {}, missing", at % features, at / features);
+                Err(Error::setting(
+                    "given",
+                    value,
+                    "there: the model says nothing of what is given",
+                ))
+            }
+        }
     }
 
     fn check_holes(&self, smc: &SmcConfig) -> Result<()> {
@@ -328,6 +348,9 @@ impl<'a> Holes<'a> {
 impl Particles for Holes<'_> {
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
         let (evaluator, particles) = (self.evaluator, self.particles);
+        if stage < evaluator.given() {
+            return Ok(());
+        }
         let features = evaluator.features();
         let [observed, missing] = [false, true].map(|missing| self.systems(stage, missing));
         evaluator.with_memory(|memory| {

@@ -1,5 +1,6 @@
 //! The autoregressive EBM: networks, proposal, training step, sampling and evaluation.
 
+mod atoms;
 mod bridge;
 mod cells;
 mod classes;

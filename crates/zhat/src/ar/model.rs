@@ -73,19 +73,20 @@ impl ArEbm {
         self
     }
 
-    /// With a class's share of the rows as its probability at the start, so that rare ones need not be unlearnt one step at a time.
+    /// With a class's or an atom's share of the rows as its probability at the start (of atoms the last is that of elsewhere), so that rare ones need not be unlearnt one step at a time.
     ///
     /// # Panics
     /// If the feature has no classes, or not so many.
     pub fn with_class_shares(mut self, feature: usize, shares: &[f64]) -> Self {
-        let kind = self.shape.kind(feature);
-        assert!(
-            kind.is_categorical() && kind.num_values() == Some(shares.len()),
-            "a share a class"
-        );
+        let (before, number) = match self.shape.kind(feature) {
+            FeatureKind::Categorical { levels } => (0, *levels),
+            FeatureKind::Atoms { values } => (self.shape.number_outputs(), values.len() + 1),
+            _ => panic!("only classes and atoms have shares"),
+        };
+        assert_eq!(number, shares.len(), "a share for each");
         let last = &self.proposal.last;
         let (weight, mut bias) = (values(&last.weight), values(bias_of(last)));
-        let from = self.shape.outputs_before(feature) + self.shape.context;
+        let from = self.shape.outputs_before(feature) + self.shape.context + before;
         for (bias, share) in bias[from..].iter_mut().zip(shares) {
             *bias = share.max(RAREST).ln() as f32;
         }
@@ -321,6 +322,24 @@ impl Outlook {
             let of = indices(&classes, [classes.len(), 1], &self.head.device());
             return log_softmax(self.head.clone(), 1).gather(1, of);
         }
+        if let FeatureKind::Atoms { values } = kind {
+            let at = x.to_data();
+            let class = |x: f32| values.iter().position(|value| *value == x);
+            let classes: Vec<Option<usize>> = at.iter::<f32>().map(class).collect();
+            let indexed: Vec<usize> =
+                classes.iter().map(|class| class.unwrap_or(values.len())).collect();
+            let logits = self.head.clone().narrow(1, config.number_outputs(), values.len() + 1);
+            let of = indices(&indexed, [indexed.len(), 1], &self.head.device());
+            let elsewhere = classes.iter().map(|class| f64::from(u8::from(class.is_none())));
+            let elsewhere = Place::of(&self.head).tensor(elsewhere.collect(), [indexed.len(), 1]);
+            return log_softmax(logits, 1).gather(1, of)
+                + self.log_density_of_number(config, x) * elsewhere;
+        }
+        self.log_density_of_number(config, x)
+    }
+
+    /// The same of a number without atoms.
+    fn log_density_of_number(&self, config: &ArEbmConfig, x: Tensor<2>) -> Tensor<2> {
         let [mixture, spline, shares] = config.head_parts();
         let mut parts = Vec::new();
         if mixture > 0 {
@@ -440,7 +459,8 @@ pub(super) fn masked(weight: Tensor<2>, mask: Vec<f32>) -> Tensor<2> {
 
 impl UnnormalisedModel for ArEbm {
     fn log_p_tilde(&self, x: Tensor<2>) -> Tensor<1> {
-        let factors = (0..self.num_stages()).map(|stage| self.log_factor(stage, x.clone()));
+        let factors =
+            (self.shape.given..self.num_stages()).map(|stage| self.log_factor(stage, x.clone()));
         factors.reduce(|sum, factor| sum + factor).expect("at least one feature")
     }
 }
@@ -452,6 +472,9 @@ impl SequentialModel for ArEbm {
     }
 
     fn log_factor(&self, stage: usize, x: Tensor<2>) -> Tensor<1> {
+        if self.shape.is_given(stage) {
+            return Tensor::zeros([x.dims()[0]], &x.device());
+        }
         let (outlook, x) = (self.outlook(stage, &x), x.narrow(1, stage, 1));
         let log_q = outlook.log_density(&self.shape, x.clone());
         let log_p = self.log_factor_given(x, &outlook, log_q, None);

@@ -12,10 +12,14 @@ use crate::smc::Particles;
 impl Evaluator {
     /// Independent draws from the proposal.
     ///
+    /// # Panics
+    /// If features are given: there is no proposal of those.
+    ///
     /// # Shapes
     /// - output: `[number, features]`, row-major
     pub fn sample_proposal(&self, number: usize, streams: &Streams) -> Vec<f32> {
         let features = self.engine.config.features;
+        assert_eq!(self.given(), 0, "a proposal of all features");
         let mut rows = vec![0.0; number * features];
         self.pool.install(|| {
             rows.par_chunks_mut(TILE * features).enumerate().for_each(|(tile, out)| {
@@ -59,6 +63,11 @@ impl Evaluator {
                     self.with_memory(|memory| {
                         let defence = settings.defence(features);
                         memory.forward.begin(x, features, candidates, false, defence);
+                        for of_one in memory.forward.rows.chunks_exact_mut(candidates * features) {
+                            let given = of_one[..self.given()].to_vec();
+                            let others = of_one.chunks_exact_mut(features).skip(1);
+                            others.for_each(|row| row[..given.len()].copy_from_slice(&given));
+                        }
                         let mut tile = Tile { evaluator: self, memory, rngs };
                         let filter = settings.filter(observations, first, false).without_past();
                         let genealogy = filter.run(features, &mut tile)?;
@@ -88,6 +97,9 @@ pub(super) struct Tile<'a> {
 
 impl Particles for Tile<'_> {
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
+        if stage < self.evaluator.given() {
+            return Ok(());
+        }
         self.evaluator.advance(self.memory, stage, &mut self.rngs);
         self.memory.pass.add_log_weights(log_weights);
         Ok(())

@@ -40,7 +40,7 @@ impl Evaluator {
     ///
     /// A given feature is not drawn, and weighs a particle by `p~(x_d | x_<d)` alone. So `Z-hat` is an unbiased
     /// estimate of the integral of `p~` over the missing features, and `log Z-hat - log Z` one of the log of the
-    /// marginal density of the given ones.
+    /// marginal density of the given ones. Features that the model itself is given weigh nothing, and must be given.
     ///
     /// # Shapes
     /// - `given`: one entry for each feature
@@ -54,6 +54,10 @@ impl Evaluator {
         config.validate()?;
         let features = self.features();
         assert_eq!(given.len(), features, "one entry for each feature");
+        if let Some(feature) = given[..self.given()].iter().position(Option::is_none) {
+            let expected = format!("with a value: the first {} features are given", self.given());
+            return Err(Error::setting("given", format!("without feature {feature}"), expected));
+        }
         let columns = Vec::with_capacity(features);
         let (ancestors, resampling) = (None, None);
         let mut cloud =
@@ -88,6 +92,10 @@ struct Cloud<'a> {
 impl Particles for Cloud<'_> {
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()> {
         let (evaluator, features) = (self.evaluator, self.given.len());
+        if let Some(value) = self.given[stage].filter(|_| stage < evaluator.given()) {
+            self.columns.push(vec![value; log_weights.len()]);
+            return Ok(());
+        }
         let tiles = log_weights.len().div_ceil(TILE);
         // As long as nothing has been drawn, all particles are the same.
         let common = self.given[..stage].iter().all(Option::is_some);

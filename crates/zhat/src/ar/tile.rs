@@ -117,9 +117,11 @@ impl Plan<'_> {
         let last = genealogy.effective_sample_size[features - 1].iter().copied();
         report.effective_sample_size = weighted(shares, last);
         let coefficients = self.config.coefficients(&genealogy, shares, &self.engine.config);
-        for (stage, coefficients) in coefficients.iter().enumerate() {
-            if !one_pass || stage == 0 {
-                let output = workspace.conditionings[stage].tape.output();
+        let given = self.engine.config.given;
+        for (stage, coefficients) in coefficients.iter().enumerate().skip(given) {
+            if !one_pass || stage == given {
+                let at = at_stage(&workspace.conditionings, stage);
+                let output = workspace.conditionings[at].tape.output();
                 workspace.proposal_gradient.reshape(output.rows(), output.columns());
                 workspace.proposal_gradient.data_mut().fill(0.0);
             }
@@ -286,6 +288,10 @@ impl Particles for Tile<'_> {
         let (at, pass) = (at_stage(conditionings, stage), &mut passes[stage]);
         let conditioning = &mut conditionings[at];
         forward.propose(engine, stage, masks.as_mut(), conditioning, pass);
+        // One pass of the conditioner is made at the first stage, whether it is given or not.
+        if engine.config.is_given(stage) {
+            return Ok(());
+        }
         forward.draw(engine, stage, &mut self.particle_streams, conditioning, pass);
         let of_data = |values: &[f32]| -> f64 {
             weighted(shares, values.iter().step_by(candidates).map(|&value| f64::from(value)))

@@ -24,4 +24,4 @@ pub(crate) use state::broken;
 pub use state::{Best, Parts, Progress, TrainerState};
 pub use step::{Batch, CriterionStep, StepReport, TrainingStep};
 pub use trainer::{Ended, Event, Observer, Trainer};
-pub use validation::{Answer, Difference, HeldOut, Validated, Validation};
+pub use validation::{Answer, Difference, HeldOut, Validated, Validation, effective_rows};

@@ -217,12 +217,13 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         let warming_up = self.progress.warming_up;
         let counts = step > 0 && (!warming_up || found.answer == Answer::Proposal);
         let log_likelihoods = found.of_answer();
-        let Difference { mean: value, standard_error } = Difference::from_zero(log_likelihoods);
+        let Difference { mean: value, standard_error } = found.mean_of(log_likelihoods);
         // A run that was taken up with other rows has nothing to be paired with at first.
         let before = self.best.as_ref().map(|best| &best.log_likelihoods);
-        let ahead = before
-            .filter(|before| before.len() == log_likelihoods.len())
-            .map(|before| Difference::new(log_likelihoods, before));
+        let ahead = before.filter(|before| before.len() == log_likelihoods.len()).map(|before| {
+            let ahead = log_likelihoods.iter().zip(before).map(|(of, to)| of - to);
+            found.mean_of(&ahead.collect::<Vec<_>>())
+        });
         let is_higher = self.progress.best.is_none_or(|best| value > best.log_likelihood);
         let best = counts && value.is_finite() && is_higher;
         if best {

@@ -28,6 +28,8 @@ pub struct Validated {
     pub proposal: Option<Vec<f64>>,
     /// Which of the two would be used if training ended here.
     pub answer: Answer,
+    /// What each row counts; `None` where all count the same.
+    pub weights: Option<Vec<f64>>,
 }
 
 /// Which density a training ends with.
@@ -44,13 +46,29 @@ pub enum Answer {
 impl Validated {
     /// Of a model that has no proposal of its own.
     pub fn new(log_likelihoods: Vec<f64>, se_log_z: f64) -> Self {
-        Self { log_likelihoods, se_log_z, proposal: None, answer: Answer::Model }
+        Self { log_likelihoods, se_log_z, proposal: None, answer: Answer::Model, weights: None }
+    }
+
+    /// With what each row counts.
+    ///
+    /// # Panics
+    /// If there is not one weight for each row.
+    pub fn with_weights(self, weights: Option<Vec<f64>>) -> Self {
+        let is_whole = |weights: &Vec<f64>| weights.len() == self.log_likelihoods.len();
+        assert!(weights.as_ref().is_none_or(is_whole), "one weight for each row");
+        Self { weights, ..self }
+    }
+
+    /// The mean of something over the rows, as they count.
+    pub fn mean_of(&self, values: &[f64]) -> Difference {
+        Difference::weighted(values, self.weights.as_deref())
     }
 
     /// With the proposal's log-likelihoods of the same rows, and the proposal as the answer unless the model is ahead of it by
     /// more than one standard error.
     pub fn or_proposal(self, proposal: Vec<f64>) -> Self {
-        let ahead = Difference::new(&self.log_likelihoods, &proposal);
+        let ahead = self.log_likelihoods.iter().zip(&proposal).map(|(of, to)| of - to);
+        let ahead = self.mean_of(&ahead.collect::<Vec<_>>());
         // The error of log Z is not known where it was estimated once.
         let of_log_z = if self.se_log_z.is_finite() { self.se_log_z } else { 0.0 };
         let is_ahead = ahead.mean > ahead.standard_error.hypot(of_log_z);
@@ -60,12 +78,12 @@ impl Validated {
 
     /// The model's log-likelihood, in nats a row.
     pub fn log_likelihood(&self) -> f64 {
-        mean(&self.log_likelihoods)
+        self.mean_of(&self.log_likelihoods).mean
     }
 
     /// The proposal's, where there is one.
     pub fn proposal_log_likelihood(&self) -> Option<f64> {
-        self.proposal.as_deref().map(mean)
+        self.proposal.as_deref().map(|proposal| self.mean_of(proposal).mean)
     }
 
     /// The log-likelihoods of the answer.
@@ -96,6 +114,25 @@ impl Difference {
         Self::from_zero(&of.iter().zip(to).map(|(of, to)| of - to).collect::<Vec<_>>())
     }
 
+    /// Of differences themselves, each of which counts by a weight: those of `None` count the same.
+    ///
+    /// The mean is that of each row as often as its weight says. The error is that of as many rows as there are effective ones, `(sum w)^2 /
+    /// sum w^2` (Kish, 1965): a row that counts twice moves the mean twice as much, but is one observation still.
+    ///
+    /// # Panics
+    /// If there is not one weight for each.
+    pub fn weighted(values: &[f64], weights: Option<&[f64]>) -> Self {
+        let Some(weights) = weights else { return Self::from_zero(values) };
+        assert_eq!(values.len(), weights.len(), "one weight for each row");
+        let total: f64 = weights.iter().sum();
+        let pairs = || values.iter().zip(weights).filter(|(_, weight)| **weight > 0.0);
+        let mean = pairs().map(|(value, weight)| weight * value).sum::<f64>() / total;
+        let squares: f64 = pairs().map(|(value, weight)| (weight * (value - mean)).powi(2)).sum();
+        let effective = effective_rows(weights);
+        let few = if effective > 1.0 { effective / (effective - 1.0) } else { 0.0 };
+        Self { mean, standard_error: (few * squares).sqrt() / total }
+    }
+
     /// Of differences themselves; one row has no error.
     pub fn from_zero(values: &[f64]) -> Self {
         let (mean, number) = (mean(values), values.len() as f64);
@@ -103,6 +140,12 @@ impl Difference {
         let variance = if number > 1.0 { squares / (number - 1.0) } else { 0.0 };
         Self { mean, standard_error: (variance / number).sqrt() }
     }
+}
+
+/// As many rows that count the same tell as much about a mean: `(sum w)^2 / sum w^2`.
+pub fn effective_rows(weights: &[f64]) -> f64 {
+    let total: f64 = weights.iter().sum();
+    total * total / weights.iter().map(|weight| weight * weight).sum::<f64>()
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -106,6 +106,11 @@ fn setup(config: &ArEbmConfig, batch: usize) -> (ArEbm, Batch, Streams) {
     let mut rng = streams.stream("data", 0, 0);
     let mut x: Vec<f32> = (0..batch * config.features).map(|_| rng.normal() as f32).collect();
     for (at, x) in x.iter_mut().enumerate() {
+        if let FeatureKind::Atoms { values } = config.kind(at % config.features)
+            && *x > 0.0
+        {
+            *x = values[at % values.len()];
+        }
         if let FeatureKind::Categorical { levels } = config.kind(at % config.features) {
             *x = (x.abs() * 1e3) as u32 as f32 % *levels as f32;
         }
@@ -283,6 +288,7 @@ fn kinds() -> Vec<Vec<FeatureKind>> {
         vec![classes(3), Continuous, cells.clone(), classes(20)],
         vec![cells.clone(), classes(2), classes(40), Continuous],
         vec![Continuous, classes(1), cells],
+        vec![Atoms { values: vec![-0.4, 0.9] }, Continuous, Atoms { values: vec![0.25] }],
         vec![classes(5), classes(3)],
         vec![classes(4)],
     ]
@@ -310,6 +316,29 @@ fn fast_gradients_equal_plain_autodiff_for_features_of_every_kind() {
                         (0.4, ProposalTarget::Mix(0.3));
                     compare(&corner, &settings, 5);
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn fast_gradients_equal_plain_autodiff_where_features_are_given() {
+    let all = kinds().into_iter().chain([Vec::new()]);
+    for (at, kinds) in all.enumerate() {
+        let features = if kinds.is_empty() { 4 } else { kinds.len() };
+        for given in 1..features {
+            let dropout = [0.0, 0.3][(at + given) % 2];
+            let corner = ArEbmConfig {
+                given,
+                conditioner: Conditioner::Masked,
+                energy_form: EnergyForm::Tilted,
+                normalisation: Normalisation::Local,
+                gaussian_mixture: at % 2 == 0,
+                kinds: kinds.clone(),
+                ..config(features, [32, 24], dropout, Activation::Elu)
+            };
+            for criterion in [Method::MlIs, Method::Rnce, Method::QOnly] {
+                compare(&corner, &settings(criterion), 7);
             }
         }
     }

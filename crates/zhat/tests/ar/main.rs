@@ -1,7 +1,9 @@
 //! The autoregressive EBM: its gradients against plain autodiff, its estimates against quadrature, its tails, its training.
 
+mod atoms;
 mod cells;
 mod evaluation;
+mod given;
 mod gradient;
 mod grid;
 mod kinds;

@@ -234,7 +234,7 @@ impl Bench<'_> {
             observer(&Event::Fit(&fit::Event::Evaluating));
             let streams = Streams::new(config.seed).derive("test", 0);
             let settings = Estimation::new(particles, estimates);
-            let found = evaluate(fitted.density(), &test, &settings, &streams)?;
+            let found = evaluate(fitted.density(), &test, None, &settings, &streams)?;
             write_json(&path, &found)?;
             cell.likelihood = Some(found);
         }

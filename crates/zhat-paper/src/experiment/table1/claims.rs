@@ -197,6 +197,7 @@ mod tests {
             se_log_z_by_genealogy: se_log_z,
             pareto_k: vec![0.3],
             rows: 100,
+            effective_rows: None,
             largest_weight: 0.01,
             far_out: [0.0, 0.0],
             quadrature_error: 0.0,

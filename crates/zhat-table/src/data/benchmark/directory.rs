@@ -14,6 +14,7 @@ use crate::data::options::ReadOptions;
 use crate::data::read::read;
 use crate::data::split::Split;
 use crate::data::standardise::Standardiser;
+use crate::data::stored::StoredTable;
 use crate::data::table::Table;
 use crate::data::write::write;
 
@@ -127,10 +128,11 @@ impl PreparedSet {
 }
 
 /// An error unless a directory can be made here: nothing that is there is ever written over.
-pub(super) fn check_free(out: &Path) -> Result<()> {
+pub(crate) fn check_free(out: &Path) -> Result<()> {
     let in_the_way = |detail| Err(Error::refused(out, detail, "Remove it, or give another `out`."));
     match fs::read_dir(out).map(|mut entries| entries.next()) {
         Ok(None) => Ok(()),
+        Ok(_) if StoredTable::is_at(out) => in_the_way("a prepared table is there already"),
         Ok(_) if PreparedSet::is_at(out) => in_the_way("a prepared set is there already"),
         Ok(_) => in_the_way("the directory is there already and not empty"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -148,7 +150,7 @@ pub(super) fn hash(split: &Split<Table>) -> String {
     all.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn temporary(out: &Path) -> io::Result<PathBuf> {
+pub(crate) fn temporary(out: &Path) -> io::Result<PathBuf> {
     let name = out.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
     let name = format!(".{}.{}.partial", name.to_string_lossy(), std::process::id());
     Ok(out.with_file_name(name))

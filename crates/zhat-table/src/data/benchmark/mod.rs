@@ -13,6 +13,7 @@ mod power;
 mod rules;
 
 pub use directory::{Meta, PreparedSet};
+pub(crate) use directory::{check_free, temporary};
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -112,6 +112,24 @@ impl Builtin for Mixed {
             + log_normal(amount, mean, std_dev)
     }
 
+    /// What is missing is summed over, where it is one of the first two.
+    fn log_marginal(&self, row: &[f64], observed: &[bool]) -> Option<f64> {
+        if observed[2..].contains(&false) {
+            return (!observed.contains(&true)).then_some(0.0);
+        }
+        let values = |column: usize, number: usize| match observed[column] {
+            true => vec![row[column]],
+            false => (0..number).map(|code| code as f64).collect(),
+        };
+        let mut sum = 0.0;
+        for region in values(0, REGION.len()) {
+            for member in values(1, 2) {
+                sum += self.log_density(&[region, member, row[2], row[3], row[4]]).exp();
+            }
+        }
+        Some(sum.ln())
+    }
+
     /// Sums over what is counted; the entropy of a share is that of its log-odds plus the mean of `log s (1 - s)`, by quadrature.
     fn entropy(&self) -> Entropy {
         let mut total = 0.0;

@@ -11,6 +11,7 @@ mod mixture;
 mod pinwheel;
 mod plane;
 mod quadrature;
+mod regression;
 mod two_rings;
 
 use std::fmt::Debug;
@@ -48,6 +49,25 @@ pub trait Builtin: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Names of its columns: `x1`, `x2`, ... where it has no others.
+    fn columns(&self) -> Vec<String> {
+        match self.kinds() {
+            kinds if kinds.is_empty() => {
+                (1..=self.dimension()).map(|index| format!("x{index}")).collect()
+            }
+            kinds => kinds.into_iter().map(|kind| kind.name).collect(),
+        }
+    }
+
+    /// Log-density of those coordinates of a row that are observed, where it is known exactly.
+    fn log_marginal(&self, row: &[f64], observed: &[bool]) -> Option<f64> {
+        match () {
+            () if observed.iter().all(|observed| *observed) => Some(self.log_density(row)),
+            () if !observed.contains(&true) => Some(0.0),
+            () => None,
+        }
+    }
+
     /// The mean of every coordinate given those that are observed, where it is known exactly.
     fn conditional_mean(&self, observed: &[Option<f64>]) -> Option<Vec<f64>> {
         let _ = observed;
@@ -81,6 +101,7 @@ pub fn list() -> Vec<Box<dyn Builtin>> {
         Box::new(funnel::Funnel { dimension: 2 }),
         Box::new(mixture::mixture(16)),
         Box::new(mixed::Mixed),
+        Box::new(regression::Regression),
     ]
 }
 
@@ -116,15 +137,10 @@ pub fn find(name: &str) -> Result<Box<dyn Builtin>> {
     }
 }
 
-/// A table of draws, with the columns `x1`, `x2`, ... where the set has no names for them.
+/// A table of draws.
 pub fn draw(set: &dyn Builtin, rows: usize, rng: &mut impl Rng) -> Table {
-    let kinds = set.kinds();
-    let columns = match kinds.is_empty() {
-        true => (1..=set.dimension()).map(|index| format!("x{index}")).collect(),
-        false => kinds.into_iter().map(|kind| kind.name).collect(),
-    };
     let values = set.sample(rows, rng).into_iter().map(|value| value as f32).collect();
-    Table::new(columns, values)
+    Table::new(set.columns(), values)
 }
 
 /// A standard normal draw.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::form::Form;
 use super::levels::levels;
-use super::{ColumnKind, Kind, SaidKind};
+use super::{Atom, ColumnKind, Kind, SaidKind};
 use crate::data::checks::{Ties, is_counter, is_identifier, is_named_so, ties};
 use crate::data::error::{Error, Result};
 use crate::data::nearest::{listing, nearest};
+use crate::data::shape::Shape;
 use crate::data::table::Table;
 
 /// More cells than this are no help: a number in one of them is as good as any.
@@ -22,6 +23,14 @@ const MANY_WORDS: usize = 50;
 /// Decimals that are looked for.
 const MOST_DECIMALS: usize = 4;
 
+/// A value in more than this share of the rows, in more than so many, and in so many times more than others may be an atom.
+const ATOM_SHARE: f64 = 0.01;
+const ATOM_ROWS: usize = 10;
+const STANDS_OUT: f64 = 20.0;
+/// Atoms, at most, and different values that have to be left elsewhere.
+const MOST_ATOMS: usize = 8;
+const LEAST_ELSEWHERE: usize = 20;
+
 /// A table of the columns that are modelled, and what all of them are.
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -31,12 +40,14 @@ pub(crate) struct Found {
     pub kinds: Vec<ColumnKind>,
     /// The words of the modelled columns that are categorical.
     pub words: Vec<Option<Vec<String>>>,
+    /// What each row counts, where a column says it.
+    pub weights: Option<Vec<f64>>,
 }
 
 impl Found {
     /// A table of numbers of which nothing is to be found out.
     pub fn plain(table: Table) -> Self {
-        Self { table, kinds: Vec::new(), words: Vec::new() }
+        Self { table, kinds: Vec::new(), words: Vec::new(), weights: None }
     }
 }
 
@@ -74,7 +85,7 @@ pub(crate) fn find(
         (0..kinds.len()).filter(|&column| kinds[column].is_modelled()).collect();
     let words = modelled.iter().map(|&column| of_columns[column].take()).collect();
     let table = if modelled.len() == kinds.len() { table } else { table.select_columns(&modelled) };
-    Ok(Found { table, kinds, words })
+    Ok(Found { table, kinds, words, weights: None })
 }
 
 /// Settles what the levels of categorical columns are, by the rows that a model is trained on; gives the columns with the level of each
@@ -182,9 +193,30 @@ fn one(
         found.note = "every cell is missing: not modelled".into();
         return Ok((found, None));
     }
-    let low = f64::from(values.iter().copied().fold(f32::INFINITY, f32::min));
-    let high = f64::from(values.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-    found.range = Some([low, high]);
+    let ends = |values: &[f32]| {
+        let low = values.iter().copied().fold(f32::INFINITY, f32::min);
+        [f64::from(low), f64::from(values.iter().copied().fold(f32::NEG_INFINITY, f32::max))]
+    };
+    found.range = Some(ends(&values));
+    // What comes again and again stands for itself, and says nothing of the kind of the others.
+    let asked = matches!(said, None | Some(SaidKind::Positive | SaidKind::Bounded(..)));
+    let atoms = if asked { atoms(&values) } else { Vec::new() };
+    let elsewhere: Vec<f32> =
+        values.iter().copied().filter(|value| !atoms.contains(value)).collect();
+    let [low, high] = ends(&elsewhere);
+    let with_atoms = |mut found: ColumnKind| {
+        if !atoms.is_empty() {
+            let share = |atom: f32| {
+                let number = values.iter().filter(|value| **value == atom).count();
+                let percent = 100.0 * number as f64 / values.len() as f64;
+                format!("{percent:.0} % are {}", found.form.text(f64::from(atom)))
+            };
+            let shares: Vec<String> = atoms.iter().map(|&atom| share(atom)).collect();
+            found.note = format!("{}: a probability there, a density elsewhere", shares.join(", "));
+            found.atoms = places(&atoms, &found.kind.shape(), [low, high]);
+        }
+        (found, None)
+    };
     if found.form == Form::Plain {
         found.form = decimals(&values).map_or(Form::Plain, |decimals| Form::Decimals { decimals });
     }
@@ -212,7 +244,7 @@ fn one(
                 SaidKind::Bounded(low, high) => Kind::Bounded { low, high },
                 _ => Kind::Continuous,
             };
-            return Ok((found, None));
+            return Ok(with_atoms(found));
         }
     }
     let is_number = matches!(found.form, Form::Plain | Form::Decimals { .. });
@@ -226,15 +258,19 @@ fn one(
         };
         return Ok((found, None));
     }
-    let is_bit = is_number && low == 0.0 && high == 1.0 && values.iter().all(|x| x.fract() == 0.0);
+    let [least, most] = found.range.unwrap_or([low, high]);
+    let is_bit =
+        is_number && least == 0.0 && most == 1.0 && values.iter().all(|x| x.fract() == 0.0);
     if is_bit {
         found.kind = Kind::Categorical { levels: Vec::new() };
         found.range = None;
         return Ok((found, Some(words_of_numbers(table, column))));
     }
-    found.kind = if let Some(values) = discrete(&values, false).filter(|_| low < high) {
-        Kind::Integer { values }
-    } else if found.form.is_percent() && low > 0.0 && high < 100.0 {
+    if let Some(values) = discrete(&values, false).filter(|_| least < most) {
+        found.kind = Kind::Integer { values };
+        return Ok((found, None));
+    }
+    found.kind = if found.form.is_percent() && low > 0.0 && high < 100.0 {
         Kind::Bounded { low: 0.0, high: 100.0 }
     } else if low > 0.0 && high < 1.0 && low < NEAR_BOUND && high > 1.0 - NEAR_BOUND {
         Kind::Bounded { low: 0.0, high: 1.0 }
@@ -243,7 +279,59 @@ fn one(
     } else {
         Kind::Continuous
     };
-    Ok((found, None))
+    Ok(with_atoms(found))
+}
+
+/// Values that come again and again among others that hardly ever do: in more than one row of a hundred, and in many times more than any
+/// other value on average. Decimals that a measurement was rounded to are none, since all of them come again.
+fn atoms(values: &[f32]) -> Vec<f32> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f32::total_cmp);
+    let mut counts: Vec<(usize, f32)> =
+        sorted.chunk_by(|a, b| a == b).map(|run| (run.len(), run[0])).collect();
+    counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let (mut rows, mut distinct) = (values.len(), counts.len());
+    let least = ATOM_ROWS.max((ATOM_SHARE * rows as f64) as usize);
+    let mut found = Vec::new();
+    for &(count, value) in counts.iter().take(MOST_ATOMS) {
+        if count <= least || distinct <= LEAST_ELSEWHERE {
+            break;
+        }
+        (rows, distinct) = (rows - count, distinct - 1);
+        found.push((count, value));
+    }
+    let usual = rows as f64 / distinct.max(1) as f64;
+    found.retain(|(count, _)| *count as f64 > STANDS_OUT * usual);
+    let mut found: Vec<f32> = found.into_iter().map(|(_, value)| value).collect();
+    found.sort_unstable_by(f32::total_cmp);
+    found
+}
+
+/// Where atoms are put on the line: where they are, if the others could be there; or else beyond all of them.
+fn places(atoms: &[f32], rest: &Shape, range: [f64; 2]) -> Vec<Atom> {
+    let [low, high] = range.map(|end| rest.number(end));
+    // As far out as a tenth of all there is: near enough for a network, and nobody else's place.
+    let step = 0.1 * (high - low).max(f64::MIN_POSITIVE);
+    let outside = |value: f64| rest.log_derivative(value) == f64::NEG_INFINITY;
+    let below =
+        atoms.iter().filter(|&&atom| outside(f64::from(atom)) && f64::from(atom) <= range[0]);
+    let (mut left, mut right) = (below.count() as f64, 0.0);
+    let place = |&atom: &f32| {
+        let value = f64::from(atom);
+        let place = match outside(value) {
+            false => rest.number(value),
+            true if value <= range[0] => {
+                left -= 1.0;
+                low - (left + 1.0) * step
+            }
+            true => {
+                right += 1.0;
+                high + right * step
+            }
+        };
+        Atom { value, place }
+    };
+    atoms.iter().map(place).collect()
 }
 
 /// Whether 0 means something: that of a calendar does not.
@@ -348,7 +436,7 @@ mod tests {
             (0..300).flat_map(|row| [code(row), spread(row) * 9.0 - 5.0]).collect();
         let table = Table::new(vec!["a".into(), "z".into()], values);
         let mut found = find("t", table, vec![Some(words), None], &[], &BTreeMap::new()).unwrap();
-        let Found { table, kinds, words } = &mut found;
+        let Found { table, kinds, words, .. } = &mut found;
         settle_levels(table, kinds, words, &(0..200).collect::<Vec<_>>());
         found.kinds.swap_remove(0)
     }
@@ -374,6 +462,29 @@ mod tests {
         assert_eq!((values.len(), values[3]), (31, 2.3));
         let wide = found(|row| ((row * 7919) % 100_003) as f32, "a");
         assert_eq!((wide.kind, wide.form), (Kind::Continuous, Form::Decimals { decimals: 0 }));
+    }
+
+    #[test]
+    fn values_that_come_again_and_again_are_atoms_and_the_rest_has_its_own_kind() {
+        // Money that is spent, or not.
+        let spent =
+            found(|row| if row.is_multiple_of(3) { 0.0 } else { (5.0 * spread(row)).exp() }, "a");
+        assert_eq!((&spent.kind, spent.atoms[0].value), (&Kind::Positive, 0.0));
+        assert!(spent.atoms[0].place < 0.0, "below the logarithm of all others");
+        assert!(spent.note.starts_with("33 % are 0:"), "{}", spent.note);
+        let capped = |row: usize| if row.is_multiple_of(4) { 2.5 } else { spread(row) * 9.0 - 4.0 };
+        let capped = found(capped, "a");
+        assert_eq!((&capped.kind, capped.atoms[0].place), (&Kind::Continuous, 2.5));
+        let share = |row: usize| match row % 5 {
+            0 => 0.0,
+            1 => 1.0,
+            _ => 0.01 + 0.98 * spread(row),
+        };
+        let share = found(share, "a");
+        assert_eq!(share.kind, Kind::Bounded { low: 0.0, high: 1.0 });
+        assert!(share.atoms[0].place < -4.0 && share.atoms[1].place > 4.0, "{:?}", share.atoms);
+        // Rounded to tenths all of them come again.
+        assert!(found(|row| (row % 31) as f32 * 0.1 + 2.0, "a").atoms.is_empty());
     }
 
     #[test]
@@ -406,7 +517,7 @@ mod tests {
             find("t", table_of(), vec![None], &[], &said)
         };
         assert_eq!(say("continuous").unwrap().kinds[0].kind, Kind::Continuous);
-        let Found { table, mut kinds, words } = say("categorical").unwrap();
+        let Found { table, mut kinds, words, .. } = say("categorical").unwrap();
         settle_levels(&table, &mut kinds, &words, &(0..60).collect::<Vec<_>>());
         assert_eq!(kinds[0].text(3.0), "3");
         assert!(say("positive").unwrap_err().to_string().contains("above 0"));

@@ -25,6 +25,9 @@ pub struct ColumnKind {
     /// How its cells are written.
     #[serde(default)]
     pub form: Form,
+    /// Values that come again and again among others that do not, such as the 0 of a column that is often 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub atoms: Vec<Atom>,
     /// Smallest and largest value, as they were read; none of words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
@@ -34,6 +37,15 @@ pub struct ColumnKind {
     /// Why it is that, or what was done, where there is something to say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+}
+
+/// A value that has a probability of its own in a column that has a density elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Atom {
+    /// The value.
+    pub value: f64,
+    /// Where on the line it is put; outside of where the others are if its column could not have it elsewhere.
+    pub place: f64,
 }
 
 /// What values a column has.
@@ -107,7 +119,19 @@ impl ColumnKind {
     /// A column of numbers.
     pub fn new(name: &str, kind: Kind) -> Self {
         let (form, note) = (Form::default(), String::new());
-        Self { name: name.into(), kind, form, range: None, missing: 0, note }
+        Self { name: name.into(), kind, form, atoms: Vec::new(), range: None, missing: 0, note }
+    }
+
+    /// How its numbers, or the codes of its words, become features.
+    pub fn shape(&self) -> Shape {
+        match self.atoms.is_empty() {
+            true => self.kind.shape(),
+            false => Shape::Atoms {
+                values: self.atoms.iter().map(|atom| atom.value).collect(),
+                places: self.atoms.iter().map(|atom| atom.place).collect(),
+                rest: Box::new(self.kind.shape()),
+            },
+        }
     }
 
     /// Whether it is a part of the model.

@@ -1,18 +1,18 @@
-//! Parquet files: the numeric columns, read side by side in batches.
+//! Parquet files: columns of numbers and of text, read side by side in batches.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parquet::basic::{Compression as Codec, ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::DataType;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use crate::data::columns::{choose, ranges};
+use crate::data::columns::{Column, choose, ranges};
 use crate::data::error::{Error, Result};
-use crate::data::gather::{Flow, Gather, Target};
+use crate::data::gather::{Flow, Gather, Target, TextCells, Words};
 use crate::data::options::ReadOptions;
 
 use super::open::{Compression, Opened};
@@ -55,8 +55,25 @@ fn read_sound<'a>(
     options.check_carry(&opened.path)?;
     let mut gather = Gather::new(choose(&opened.path, &names, options)?, options, target);
     let kinds: Vec<Option<Kind>> = columns.iter().map(|column| Kind::of(column)).collect();
-    if let Some(column) = gather.columns.iter().find(|column| kinds[column.index].is_none()) {
-        let numeric: Vec<usize> = (0..kinds.len()).filter(|&i| kinds[i].is_some()).collect();
+    for (column, texts) in gather.columns.iter().zip(&mut gather.texts) {
+        // The file itself says what is text.
+        match (kinds[column.index], &texts) {
+            (_, TextCells::Known(_)) => {}
+            (Some(Kind::Text), TextCells::NumbersOrWords) => {
+                *texts = TextCells::Words(Words::default());
+            }
+            (Some(Kind::Text), _) => {}
+            _ => *texts = TextCells::Numbers,
+        }
+    }
+    let is_read = |(column, texts): &(&Column, &TextCells)| match kinds[column.index] {
+        Some(Kind::Text) => !matches!(texts, TextCells::Numbers),
+        kind => kind.is_some(),
+    };
+    let mut refused = gather.columns.iter().zip(&gather.texts).filter(|found| !is_read(found));
+    if let Some((column, _)) = refused.next() {
+        let is_number = |kind: &Option<Kind>| kind.is_some_and(|kind| kind != Kind::Text);
+        let numeric: Vec<usize> = (0..kinds.len()).filter(|&i| is_number(&kinds[i])).collect();
         return Err(Error::NotNumeric {
             place: gather.next_row(&opened.path, column),
             cell: described(&columns[column.index]),
@@ -82,6 +99,7 @@ fn read_sound<'a>(
                 kind: kinds[column.index].unwrap_or(Kind::Plain),
                 full_level: columns[column.index].max_def_level(),
                 values: Vec::new(),
+                texts: Vec::new(),
             });
         }
         if batches(opened, &mut readers, &mut gather)? == Flow::Full {
@@ -125,16 +143,27 @@ fn batches(opened: &Opened, readers: &mut [Numbers], gather: &mut Gather<'_>) ->
         for numbers in readers.iter_mut() {
             numbers.next().map_err(|error| opened.damaged(gather.seen(), error))?;
         }
-        let now = readers[0].values.len();
-        if readers.iter().any(|numbers| numbers.values.len() != now) {
+        let now = readers[0].len();
+        if readers.iter().any(|numbers| numbers.len() != now) {
             return Err(opened.damaged(gather.seen() + now, "its columns have different lengths"));
         }
         if now == 0 {
             return Ok(Flow::More);
         }
         for row in 0..now {
-            for (cell, numbers) in cells.iter_mut().zip(readers.iter()) {
-                *cell = numbers.values[row];
+            for (position, (cell, numbers)) in cells.iter_mut().zip(readers.iter()).enumerate() {
+                *cell = match (numbers.kind, numbers.texts.get(row)) {
+                    (Kind::Text, Some(Some(text))) => {
+                        let code = gather.code(position, text.as_bytes());
+                        code.ok_or_else(|| Error::NotNumeric {
+                            place: gather.next_row(&opened.path, &gather.columns[position]),
+                            cell: text.clone(),
+                            advice: "Mend the cell, or say by its kind what the column is.".into(),
+                        })?
+                    }
+                    (Kind::Text, _) => f64::NAN,
+                    _ => numbers.values[row],
+                };
             }
             if gather.push_row(&opened.path, &cells)? == Flow::Full {
                 return Ok(Flow::Full);
@@ -150,10 +179,12 @@ enum Kind {
     Unsigned,
     /// Divided by this power of ten.
     Decimal(f64),
+    /// No number, but text.
+    Text,
 }
 
 impl Kind {
-    /// The kind of a column, or none if it is not numeric.
+    /// The kind of a column, or none if it is neither a number nor text.
     fn of(column: &ColumnDescriptor) -> Option<Kind> {
         use ConvertedType as C;
         let stored = matches!(
@@ -164,6 +195,11 @@ impl Kind {
             column.logical_type_ref(),
             Some(LogicalType::Date | LogicalType::Time { .. } | LogicalType::Timestamp { .. })
         );
+        let is_text = matches!(column.converted_type(), C::UTF8 | C::ENUM)
+            || matches!(column.logical_type_ref(), Some(LogicalType::String | LogicalType::Enum));
+        if is_text && column.physical_type() == Type::BYTE_ARRAY && column.max_rep_level() == 0 {
+            return Some(Kind::Text);
+        }
         if !stored || time || column.max_rep_level() > 0 {
             return None;
         }
@@ -191,11 +227,23 @@ struct Numbers {
     /// The level that says that a value is there; 0 if it always is.
     full_level: i16,
     values: Vec<f64>,
+    /// Of a column of text, in the place of numbers.
+    texts: Vec<Option<String>>,
 }
 
 impl Numbers {
+    /// Cells of the batch.
+    fn len(&self) -> usize {
+        if self.kind == Kind::Text { self.texts.len() } else { self.values.len() }
+    }
+
     fn next(&mut self) -> std::result::Result<(), ParquetError> {
         let (level, kind) = (self.full_level, self.kind);
+        if let (Kind::Text, ColumnReader::ByteArrayColumnReader(reader)) = (kind, &mut self.reader)
+        {
+            self.texts = texts(reader, level)?;
+            return Ok(());
+        }
         let unsigned = kind == Kind::Unsigned;
         let scaled = |number: f64| match kind {
             Kind::Decimal(scale) => number / scale,
@@ -215,6 +263,25 @@ impl Numbers {
         }?;
         Ok(())
     }
+}
+
+/// The next cells of a column of text.
+fn texts(
+    reader: &mut ColumnReaderImpl<ByteArrayType>,
+    full_level: i16,
+) -> std::result::Result<Vec<Option<String>>, ParquetError> {
+    let (mut stored, mut levels) = (Vec::with_capacity(BATCH), Vec::new());
+    reader.read_records(BATCH, Some(&mut levels), None, &mut stored)?;
+    let text = |bytes: &ByteArray| bytes.as_utf8().map(str::to_owned);
+    let mut stored = stored.iter();
+    if full_level == 0 {
+        return stored.map(|bytes| text(bytes).map(Some)).collect();
+    }
+    let mut next = |&level: &i16| match level == full_level {
+        true => stored.next().map(&text).transpose(),
+        false => Ok(None),
+    };
+    levels.iter().map(&mut next).collect()
 }
 
 /// The next values of a column.

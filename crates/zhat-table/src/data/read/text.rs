@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
 
-use crate::data::cell::{Cell, has_decimal_comma, shown};
+use crate::data::cell::{Cell, has_decimal_comma, shown, trimmed};
 use crate::data::checks::Warning;
 use crate::data::columns::{Column, carried, choose, numbered, ranges};
 use crate::data::error::{Error, Place, Result};
 use crate::data::gather::{Flow, Gather, Target, TextCells};
-use crate::data::kinds::{Code, Form};
+use crate::data::kinds::Form;
 use crate::data::options::{Header, ReadOptions};
 
 use super::limit::{Limit, TooMuch, too_much};
@@ -189,23 +189,7 @@ impl File<'_> {
         gather: &mut Gather<'_>,
     ) -> Option<f64> {
         let bytes = &record[gather.columns[position].index];
-        let parsed = Cell::parse(bytes);
-        match (&mut gather.texts[position], parsed) {
-            (_, Cell::InvalidUtf8) => None,
-            (_, Cell::Missing) => Some(f64::NAN),
-            (TextCells::Words(words), _) => Some(words.code(trimmed(bytes))),
-            (TextCells::Known(kind), parsed) => match (kind.code(trimmed(bytes)), parsed) {
-                (Code::Value(value), _) => Some(value),
-                (Code::Unknown(value), _) => {
-                    gather.note_unknown(position, trimmed(bytes));
-                    Some(value)
-                }
-                (Code::Refused, Cell::Number(number)) => Some(number),
-                (Code::Refused, _) => None,
-            },
-            (_, Cell::Number(number)) => Some(number),
-            (_, _) => None,
-        }
+        gather.code(position, bytes)
     }
 
     /// The columns of a row that hold words though numbers were expected, if they may: where all rows so far had numbers, a word is a
@@ -312,11 +296,6 @@ impl File<'_> {
             column: column.map(|(index, name)| (index + 1, name)),
         }
     }
-}
-
-/// The text of a cell, which is known to be UTF-8.
-fn trimmed(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes.trim_ascii()).unwrap_or("")
 }
 
 /// The line of the first byte at or after a position that does not end a line.
