@@ -143,25 +143,18 @@ def test_errors_name_row_and_column(numbers, fitted):
         zhat.Density.load("/nonexistent")
 
 
-def test_weights_and_given_columns_are_refused_in_words(numbers):
-    with pytest.raises(ValueError, match="sample_weight"):
-        zhat.Density().fit(numbers, sample_weight=np.ones(len(numbers)))
-    with pytest.raises(ValueError, match="given"):
-        zhat.Density().fit(numbers, given=[0])
-
-
 INTERRUPTED = """
 import _thread, threading, time, numpy as np, zhat
 rng = np.random.default_rng(1)
 first = rng.normal(size=1200)
 X = np.column_stack([first, 0.5 * first + 0.3 * rng.normal(size=1200)])
-settings = dict(training={"checkpoint-every": 20})
-density = zhat.Density(steps=3000, **settings)
+# It would not end by itself.
+density = zhat.Density(steps=1_000_000, training={"checkpoint-every": 20, "patience": 0})
 struck = []
 def strike():
     struck.append(time.monotonic())
     _thread.interrupt_main()
-threading.Timer(1.5, strike).start()
+threading.Timer(4, strike).start()
 try:
     density.fit(X)
 except KeyboardInterrupt:
@@ -179,7 +172,7 @@ def test_ctrl_c_stops_soon_keeps_what_was_learnt_and_resumes():
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     seconds, steps, score = map(float, done.stdout.split())
-    assert 0 < steps < 3000
+    assert 0 < steps < 1_000_000
     assert np.isfinite(score)
     # A second on a machine of one's own; this one may be busy.
     assert seconds < 5

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from zhat import _weights
 from zhat._density import Density
 
 
@@ -46,12 +47,12 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         self.contamination = contamination
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Fits the density and finds the threshold; ``y`` is ignored."""
+    def fit(self, X, y=None, sample_weight=None):
+        """Fits the density and finds the threshold, of rows as often as ``sample_weight`` says; ``y`` is ignored."""
         if not (isinstance(self.contamination, (int, float, np.number)) and 0 < self.contamination <= 0.5):
             raise ValueError(f"contamination is {self.contamination!r}, but must be above 0 and at most 0.5")
         density = Density(random_state=self.random_state) if self.density is None else clone(self.density)
-        self.density_ = density.fit(X)
+        self.density_ = density.fit(X, sample_weight=sample_weight)
         self.n_features_in_ = self.density_.n_features_in_
         if hasattr(self.density_, "feature_names_in_"):
             self.feature_names_in_ = self.density_.feature_names_in_
@@ -59,7 +60,8 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
             del self.feature_names_in_
         log_density = self._log_density(X)
         self.decision_scores_ = -log_density
-        self.offset_ = float(np.quantile(log_density, self.contamination))
+        weights = _weights.checked(sample_weight, len(log_density))
+        self.offset_ = _weights.quantile(log_density, self.contamination, weights)
         self.labels_ = (log_density < self.offset_).astype(int)
         return self
 

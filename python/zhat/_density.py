@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from zhat import _settings
+from zhat import _given, _settings, _weights
 from zhat._home import Home
 from zhat._progress import listener
 from zhat._table import Schema, Table, read
@@ -78,6 +78,8 @@ class Density(DensityMixin, BaseEstimator):
         Whether the likelihood is to be trusted, and if not why.
     kinds_ : list of dict
         What the columns are.
+    given_ : list of str
+        The columns that are given; none where the density is of all of them.
     results_ : dict
         Everything that the fit ended with, as in ``results.json``.
     history_ : list of dict
@@ -142,16 +144,29 @@ class Density(DensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, given: Any = None) -> "Density":
         """Fits the density of the rows of ``X``; ``y`` is ignored.
 
+        ``sample_weight`` is what each row counts: one of weight 2 as if it stood there twice. With columns that are ``given``, by name or in
+        an array by place from 0, the density is that of the others given these: :meth:`score_samples` is then conditional,
+        :meth:`sample` needs their values, and :meth:`evaluate` says what predictions are worth. They may not have missing cells.
+
         When it is interrupted (Ctrl-C, ``KeyboardInterrupt``) what was learnt is kept: :meth:`resume` goes on with it.
         """
-        _refuse_unsupported(sample_weight, given)
         table = self._read(X, reset=True)
+        if table.rows < 2:
+            # Of a single row every column looks like a name of rows, which is not what is wrong with it.
+            raise ValueError("X has 1 sample, and a density needs at least 20, and two for each column")
+        weights = _weights.checked(sample_weight, table.rows)
         said = {column.name: "categorical" for column in table.schema.columns if _is_category(column)}
         asked = json.loads(_settings.wanted(self, table.source, said))
         asked["seed"] = _settings.seed(self.random_state)
         self._forget()
         self._home = Home(self.out, _settings.threads(self.n_jobs))
-        self._schema, self._table_seen = table.schema, X
+        self._schema, self._table_seen, self._weights_seen = table.schema, X, weights
+        if given is not None:
+            _settings.of_data(asked, "given", _given.names(given, self._name))
+        if weights is not None:
+            self._schema.weight = _weights.name_beside(table.names)
+            _settings.of_data(asked, "weight", self._schema.weight)
+            table.columns.append((self._schema.weight, "number", weights))
         tell = listener(self.verbose, self._told)
         try:
             results = self._home.run.fit(table.columns, table.source, json.dumps(asked), tell)
@@ -160,16 +175,17 @@ class Density(DensityMixin, BaseEstimator):
                 tell.close()
         return self._fitted(json.loads(results))
 
-    def resume(self, X: Any = None, *, steps: int | None = None, max_time: float | str | None = None) -> "Density":
+    def resume(
+        self, X: Any = None, *, sample_weight: Any = None, steps: int | None = None, max_time: float | str | None = None
+    ) -> "Density":
         """Goes on with a fit that was interrupted, to the same bits as if it had not been; or with one that has ended, for more ``steps``.
 
-        The rows must be those of the fit; they need not be given again in the same process. With ``max_time=0`` training ends at
+        The rows and their weights must be those of the fit; they need not be given again in the same process. With ``max_time=0`` training ends at
         once, with what was learnt so far.
         """
         if not hasattr(self, "_home"):
             raise ValueError("there is nothing to resume: call fit first, or load the model")
-        X = self._data(X, "resume")
-        table = self._read(X, reset=False)
+        table = self._own(X, sample_weight, "resume")
         asked: dict[str, Any] = {"source": table.source}
         if steps is not None:
             asked["steps"] = int(steps)
@@ -193,6 +209,7 @@ class Density(DensityMixin, BaseEstimator):
         card = json.loads(self._home.run.card())
         self.kinds_ = card.get("kinds", [])
         self._columns = card["columns"]
+        self.given_ = self._columns[: card["model"].get("given", 0)]
         self.run_dir_ = self._home.path
         if self.results_:
             test = self.results_["test"]
@@ -207,6 +224,9 @@ class Density(DensityMixin, BaseEstimator):
 
     def _told(self, event: dict) -> None:
         if event["event"] == "warning":
+            # Who gives weights need not be told that there are some.
+            if self._schema.weight and event["text"].startswith(f"rows count by column {self._schema.weight},"):
+                return
             self._notes.append(event["text"])
             warnings.warn(event["text"], TableWarning, stacklevel=5)
 
@@ -222,7 +242,7 @@ class Density(DensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of every row, in nats and in the units of the data; what is missing of a row is summed over.
 
-        An array of 32-bit floats, row by row in memory, is not copied.
+        Where columns are given it is that of the others given these, and NaN for a row without one of them. An array of 32-bit floats, row by row in memory, is not copied.
         """
         return self._score(X)[0]
 
@@ -235,19 +255,31 @@ class Density(DensityMixin, BaseEstimator):
         return self._score(X)[1]
 
     def explain(self, X: Any) -> Any:
-        """The log-density of each column given those before it: they sum to :meth:`score_samples`, and the lowest say what makes a row strange."""
+        """The log-density of each column given those before it: they sum to :meth:`score_samples`, and the lowest say what makes a row strange.
+
+        Columns that are given are left out.
+        """
         check_is_fitted(self, "results_")
         rows, table = self._rows(X)
-        found = self._home.run.score(rows, table.source, True)[2]
+        found = self._home.run.score(rows, table.source, True)[2][:, len(self.given_) :]
         self._warn_unknown()
         if table.schema.kind == "array":
             return found
-        return _frame_of_numbers(table.schema.kind, self._columns, found, getattr(X, "index", None))
+        return _frame_of_numbers(table.schema.kind, self._columns[len(self.given_) :], found, getattr(X, "index", None))
 
     def sample(
-        self, n_samples: int = 1, *, given: dict | None = None, random_state: Any = None, particles: int | None = None
+        self,
+        n_samples: int = 1,
+        *,
+        given: dict | None = None,
+        given_rows: Any = None,
+        random_state: Any = None,
+        particles: int | None = None,
     ) -> Any:
         """Draws rows, given the values of some columns if so wanted, such as ``given={"age": 40}``.
+
+        With ``given_rows``, a table, ``n_samples`` for each of its rows, which stand together: what a row has is given, and the columns that
+        the table has not, and cells that are missing, are drawn. An array has all columns, or those of ``fit(given=...)`` in their order.
 
         Without a ``random_state`` the estimator's own is taken. Columns that are no part of the model are left out of frames, and are NaN
         in arrays.
@@ -257,7 +289,17 @@ class Density(DensityMixin, BaseEstimator):
             raise ValueError(f"n_samples is {n_samples!r}, but must be a whole number, at least 1")
         state = self.random_state if random_state is None else random_state
         texts = [(self._name(name), _text(value)) for name, value in dict(given or {}).items()]
-        draws, told = self._home.run.sample(int(n_samples), texts, particles, _settings.seed(state))
+        rows, source, index = None, "", None
+        if given_rows is not None:
+            if given:
+                raise ValueError("given and given_rows: what is given are the cells of the rows; leave one of them out")
+            rows, table = _given.rows(self, given_rows)
+            source = table.source
+            if table.schema.kind == self._schema.kind == "pandas":
+                index = given_rows.index.repeat(n_samples)
+        draws, told = self._home.run.sample(int(n_samples), texts, particles, _settings.seed(state), rows, source)
+        if rows is not None:
+            self._warn_unknown()
         for text in json.loads(told)["warnings"]:
             warnings.warn(text, TableWarning, stacklevel=2)
         columns = []
@@ -266,7 +308,7 @@ class Density(DensityMixin, BaseEstimator):
                 columns.append((column, self._decoded(column, draws[:, self._columns.index(column.name)])))
             elif self._schema.kind == "array":
                 columns.append((column, np.full(len(draws), np.nan)))
-        return build(self._schema, columns)
+        return build(self._schema, columns, index)
 
     def impute(
         self,
@@ -317,6 +359,7 @@ class Density(DensityMixin, BaseEstimator):
         self,
         X: Any = None,
         *,
+        sample_weight: Any = None,
         particles: int = 50_000,
         estimates: int = 20,
         cross_check: bool = True,
@@ -325,30 +368,39 @@ class Density(DensityMixin, BaseEstimator):
     ) -> dict:
         """The likelihood of rows with its errors, ``log Z`` several ways where there is one to estimate, and a verdict, as a dict.
 
-        Without rows on the test part of the fit's own.
+        Without rows on the test part of the fit's own, with its weights. Of a density with columns that are given ``"predictive"`` has
+        what predictions of the others are worth: CRPS and coverage of numbers, log loss, accuracy and calibration error of words.
         """
         check_is_fitted(self, "results_")
         if X is None:
-            table = self._read(self._data(None, "evaluate"), reset=False)
-            rows = self._home.run.test_rows(table.columns, table.source)
+            table = self._own(None, sample_weight, "evaluate")
+            rows, weights = self._home.run.test_rows(table.columns, table.source)
         else:
             rows, table = self._rows(X)
+            weights = _weights.checked(sample_weight, table.rows)
         found = self._home.run.evaluate(
-            rows, table.source, int(particles), int(estimates), bool(cross_check), wasserstein, _settings.seed(random_state)
+            rows,
+            weights,
+            table.source,
+            int(particles),
+            int(estimates),
+            bool(cross_check),
+            wasserstein,
+            _settings.seed(random_state),
         )
         self._warn_unknown()
         return json.loads(found)
 
-    def report(self, path: str | os.PathLike | None = None, X: Any = None) -> Any:
+    def report(self, path: str | os.PathLike | None = None, X: Any = None, *, sample_weight: Any = None) -> Any:
         """The page of the fit: likelihood, verdict, columns, pictures. Written to ``path``, or as an object that a notebook shows.
 
-        Pictures of the data need the rows of the fit, which need not be given again in the same process.
+        Pictures of the data need the rows of the fit and their weights, which need not be given again in the same process.
         """
         from zhat._html import Page
 
         check_is_fitted(self, "results_")
-        X = self._table_seen if X is None else X
-        table = None if X is None else self._read(X, reset=False)
+        is_here = X is not None or self._table_seen is not None
+        table = self._own(X, sample_weight, "report") if is_here else None
         target = Path(path) if path is not None else self._home.path / "report.html"
         columns = None if table is None else table.columns
         self._home.run.report(target, columns, "" if table is None else table.source)
@@ -374,7 +426,7 @@ class Density(DensityMixin, BaseEstimator):
         return density
 
     def _open(self, home: Home) -> None:
-        self._home, self._table_seen, self._notes = home, None, []
+        self._home, self._table_seen, self._weights_seen, self._notes = home, None, None, []
         # Opened here, so that what is no model is said here.
         card = json.loads(home.run.card())
         results = home.path / "results.json"
@@ -394,6 +446,7 @@ class Density(DensityMixin, BaseEstimator):
         home = state.pop("_home", None)
         # The rows are the caller's, and draws for a picture are soon made again.
         state.pop("_table_seen", None)
+        state.pop("_weights_seen", None)
         state.pop("_drawn", None)
         if home is not None:
             state["_files"] = home.files(checkpoints=not home.is_finished)
@@ -405,7 +458,7 @@ class Density(DensityMixin, BaseEstimator):
         super().__setstate__(state)
         if files is not None:
             self._home = Home.of_files(files, _settings.threads(self.n_jobs))
-            self._table_seen = None
+            self._table_seen = self._weights_seen = None
             if hasattr(self, "run_dir_"):
                 self.run_dir_ = self._home.path
 
@@ -496,7 +549,7 @@ class Density(DensityMixin, BaseEstimator):
     def _rows(self, X: Any, model_order: bool = True) -> tuple[Any, Table]:
         """Rows for the library, and the table they are of: an array itself where nothing has to be done to it."""
         table = self._read(X, reset=False)
-        plain = not any(found["kind"] in ("categorical", "identifier") for found in self.kinds_)
+        plain = not any(found["kind"] == "categorical" for found in self.kinds_ if found["name"] in self._columns)
         if (
             plain
             and isinstance(X, np.ndarray)
@@ -505,6 +558,10 @@ class Density(DensityMixin, BaseEstimator):
             and self._columns == [column.name for column in self._schema.columns]
         ):
             return X, table
+        if self.given_ or self._schema.weight:
+            # The columns of the fit stood otherwise than those of the model, and places say nothing.
+            known = {column[0]: column for column in table.columns}
+            return [known[name] for name in self._columns], table
         return table.columns, table
 
     def _score(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -535,6 +592,19 @@ class Density(DensityMixin, BaseEstimator):
             raise ValueError(f"{what}: the rows of the fit are not here any more (the model was loaded); give them as X")
         return X
 
+    def _own(self, X: Any, sample_weight: Any, what: str) -> Table:
+        """The table of the fit with its column of weights, as given again or as it was seen."""
+        table = self._read(self._data(X, what), reset=False)
+        weights = self._weights_seen if sample_weight is None else _weights.checked(sample_weight, table.rows)
+        if self._schema.weight is None:
+            if weights is not None:
+                raise ValueError(f"{what}: sample_weight is given, and the fit had none; leave it out")
+        elif weights is None:
+            raise ValueError(f"{what}: the weights of the fit are not here any more (the model was loaded); give them as sample_weight")
+        else:
+            table.columns.append((self._schema.weight, "number", weights))
+        return table
+
     def _warn_unknown(self) -> None:
         for text in self._home.run.warnings():
             if text not in self._notes:
@@ -544,13 +614,6 @@ class Density(DensityMixin, BaseEstimator):
 
 def _is_category(column: Any) -> bool:
     return column.dtype in ("category", "Categorical", "Enum", "dictionary")
-
-
-def _refuse_unsupported(sample_weight: Any, given: Any) -> None:
-    if sample_weight is not None:
-        raise ValueError("sample_weight: rows that count more than others are not supported yet; leave it out")
-    if given is not None:
-        raise ValueError("given: densities of some columns given others are not supported yet; sample(given=...) draws given values")
 
 
 def _text(value: Any) -> str:

@@ -116,9 +116,11 @@ def _figure(value: float | None) -> str:
 
 def _draws(density: Any) -> np.ndarray | None:
     """A thousand draws, made once."""
+    from zhat._given import draws
+
     if getattr(density, "_drawn", None) is None or density._drawn[0] is not density._home:
         try:
-            density._drawn = (density._home, density._home.run.sample(1000, [], None, 0)[0])
+            density._drawn = (density._home, draws(density, None, 1000))
         except (ValueError, RuntimeError):
             return None
     return density._drawn[1]

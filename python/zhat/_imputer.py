@@ -41,14 +41,14 @@ class Imputer(TransformerMixin, BaseEstimator):
         self.particles = particles
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Fits the density; ``y`` is ignored."""
+    def fit(self, X, y=None, sample_weight=None):
+        """Fits the density, of rows as often as ``sample_weight`` says; ``y`` is ignored."""
         table = read(X, type(self).__name__)
         for place, name in enumerate(table.names):
             if table.missing(place).all():
                 raise ValueError(f"column {name}: every cell is missing, so there is nothing to fill it with. Leave it out.")
         density = Density(random_state=self.random_state) if self.density is None else clone(self.density)
-        self.density_ = density.fit(X)
+        self.density_ = density.fit(X, sample_weight=sample_weight)
         self.n_features_in_ = self.density_.n_features_in_
         if hasattr(self.density_, "feature_names_in_"):
             self.feature_names_in_ = self.density_.feature_names_in_

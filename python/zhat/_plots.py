@@ -27,7 +27,9 @@ def marginals(density: Any, X: Any, n_samples: int, axes: Any) -> Any:
     """A histogram for each column of the model."""
     import matplotlib.pyplot as plt
 
-    draws, _ = density._home.run.sample(n_samples, [], None, 0)
+    from zhat._given import draws as draws_of
+
+    draws = draws_of(density, X, n_samples)
     names, known = density._columns, {found["name"]: found for found in density.kinds_}
     if axes is None:
         across = min(4, len(names))

@@ -77,6 +77,14 @@ def wanted(estimator: Any, source: str, said: dict[str, str]) -> str:
     return json.dumps({name: value for name, value in asked.items() if value is not None})
 
 
+def of_data(asked: dict, name: str, value: Any) -> None:
+    """Says which columns have a role of their own; not where the parameter ``data`` says it too."""
+    data = asked.setdefault("settings", {}).setdefault("data", {})
+    if data.get(name):
+        raise ValueError(f"data: {name} is {data[name]!r}, and fit is told of it too; say it in one place")
+    data[name] = value
+
+
 def _whole(name: str, value: Any, least: int) -> int | None:
     if value is None:
         return None

@@ -34,14 +34,16 @@ class Schema:
     kind: str
     columns: list[Column] = field(default_factory=list)
     dtype: str = "float64"
+    #: The column that weights of rows were in the fit, which is no column of the table.
+    weight: str | None = None
 
     def to_json(self) -> dict:
         columns = [vars(column) for column in self.columns]
-        return {"kind": self.kind, "dtype": self.dtype, "columns": columns}
+        return {"kind": self.kind, "dtype": self.dtype, "columns": columns, "weight": self.weight}
 
     @classmethod
     def from_json(cls, found: dict) -> "Schema":
-        return cls(found["kind"], [Column(**column) for column in found["columns"]], found["dtype"])
+        return cls(found["kind"], [Column(**column) for column in found["columns"]], found["dtype"], found.get("weight"))
 
 
 @dataclass

@@ -24,7 +24,13 @@ class Run:
         self, rows: Any, name: str, explain: bool
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], Optional[NDArray[np.float64]]]: ...
     def sample(
-        self, number: int, given: list[tuple[str, str]], particles: Optional[int], seed: int
+        self,
+        number: int,
+        given: list[tuple[str, str]],
+        particles: Optional[int],
+        seed: int,
+        rows: Any = None,
+        name: str = "",
     ) -> tuple[NDArray[np.float32], str]: ...
     def impute(
         self, rows: Any, name: str, fill: str, copies: int, quantiles: list[float], particles: int, seed: int
@@ -32,6 +38,7 @@ class Run:
     def evaluate(
         self,
         rows: Any,
+        weights: Optional[NDArray[np.float64]],
         name: str,
         particles: int,
         estimates: int,
@@ -40,7 +47,7 @@ class Run:
         seed: int,
     ) -> str: ...
     def report(self, path: PathLike | str, columns: Optional[Columns], name: str) -> None: ...
-    def test_rows(self, columns: Columns, name: str) -> NDArray[np.float32]: ...
+    def test_rows(self, columns: Columns, name: str) -> tuple[NDArray[np.float32], Optional[NDArray[np.float64]]]: ...
     def card(self) -> str: ...
     def warnings(self) -> list[str]: ...
     def log_z(self) -> tuple[float, float]: ...

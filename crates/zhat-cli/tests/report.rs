@@ -70,8 +70,9 @@ fn several_runs_make_one_page_and_one_run_its_own() {
     ] {
         assert!(html.contains(&part), "no {part}");
     }
-    // Validation of both; then twice training (2), sample sizes, columns (2), pairs, data and density.
-    assert_eq!(html.matches("<svg").count(), 1 + 2 * 8);
+    // Validation of both; then twice calibration (2), the classifier, training (2), sample sizes, columns (2), pairs, data and
+    // density.
+    assert_eq!(html.matches("<svg").count(), 1 + 2 * 11);
     for warning in ["cannot be compared", "tested on different rows"] {
         assert!(!html.contains(warning), "the runs are comparable");
     }

@@ -15,7 +15,8 @@ use zhat_table::data::Frame;
 use zhat_table::density::Estimation;
 use zhat_table::fit::{Event, FitConfig, FitReport, Session};
 use zhat_table::fitted::{
-    Fill, Fitted, ImputeOptions, SampleOptions, assess, distances, impute_rows, sample, score_rows,
+    Fill, Fitted, ImputeOptions, SampleOptions, assess, distances, impute_rows, predictive, sample,
+    sample_for, score_rows,
 };
 use zhat_table::{Result, TableError, prepare_frame, report};
 
@@ -44,6 +45,8 @@ struct Opened {
     watch: Arc<Watch>,
 }
 
+/// Rows, and what each of them counts where that is not the same.
+type Weighed<'py> = (Bound<'py, PyArray2<f32>>, Option<Bound<'py, PyArray1<f64>>>);
 type Scored<'py> =
     (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Option<Bound<'py, PyArray2<f64>>>);
 
@@ -139,7 +142,9 @@ impl Run {
         Ok((log_density, errors, of_columns))
     }
 
-    /// Draws, given some columns as texts; and what they are worth, as JSON.
+    /// Draws, given some columns as texts, or for each of some rows given the cells that it has; and what they are worth, as JSON.
+    #[pyo3(signature = (number, given, particles, seed, rows=None, name=""))]
+    #[allow(clippy::too_many_arguments, reason = "what Python gives by name")]
     fn sample<'py>(
         &self,
         py: Python<'py>,
@@ -147,14 +152,22 @@ impl Run {
         given: Vec<(String, String)>,
         particles: Option<usize>,
         seed: u64,
+        rows: Option<&Bound<'py, PyAny>>,
+        name: &str,
     ) -> PyResult<(Bound<'py, PyArray2<f32>>, String)> {
         let opened = self.open(py)?;
-        let draws = self.watched(py, &opened, || {
-            let fitted = &opened.fitted;
+        let options = |fitted: &Fitted| -> Result<SampleOptions> {
             let given = given.iter().map(|(name, text)| fitted.given(name, text));
-            let given = given.collect::<Result<Vec<_>>>()?;
-            sample(fitted.density(), &SampleOptions { number, given, particles, seed })
-        })?;
+            Ok(SampleOptions { number, given: given.collect::<Result<_>>()?, particles, seed })
+        };
+        let draws = match rows {
+            Some(rows) => self.with_rows(py, rows, name, |opened, rows| {
+                sample_for(opened.fitted.density(), rows, &options(&opened.fitted)?)
+            })?,
+            None => self.watched(py, &opened, || {
+                sample(opened.fitted.density(), &options(&opened.fitted)?)
+            })?,
+        };
         let warnings: Vec<String> = draws.warnings.iter().cloned().chain(draws.warning()).collect();
         let told = json!({
             "effective_sample_size": draws.effective_sample_size,
@@ -191,13 +204,15 @@ impl Run {
         Ok((lines.reshape([number, width])?, names, as_json(&imputed)))
     }
 
-    /// The likelihood of rows and whether it can be trusted, as JSON.
-    #[pyo3(signature = (rows, name, particles, estimates, cross_check, wasserstein, seed))]
+    /// The likelihood of rows, each by its weight if there are any, whether it can be trusted, and of a model that is given columns what its
+    /// predictions are worth, as JSON.
+    #[pyo3(signature = (rows, weights, name, particles, estimates, cross_check, wasserstein, seed))]
     #[allow(clippy::too_many_arguments, reason = "what Python gives by name")]
     fn evaluate(
         &self,
         py: Python<'_>,
         rows: &Bound<'_, PyAny>,
+        weights: Option<Vec<f64>>,
         name: &str,
         particles: usize,
         estimates: usize,
@@ -208,11 +223,15 @@ impl Run {
         let found = self.with_rows(py, rows, name, |opened, rows| {
             let (settings, density) =
                 (Estimation::new(particles, estimates), opened.fitted.density());
-            let mut found = assess(density, rows, None, &settings, cross_check, seed)?;
+            let mut found =
+                assess(density, rows, weights.as_deref(), &settings, cross_check, seed)?;
             if let Some(number) = wasserstein {
                 let streams = Streams::new(seed);
                 found.wasserstein =
                     Some(distances(density, rows, None, number, DISTANCES, &streams)?);
+            }
+            if density.given() > 0 {
+                found.predictive = Some(predictive(density, rows, weights.as_deref(), seed)?);
             }
             Ok(found)
         })?;
@@ -240,13 +259,13 @@ impl Run {
         })
     }
 
-    /// The test rows of the columns that it was fitted to, as numbers and codes.
+    /// The test rows of the columns that it was fitted to, as numbers and codes, and their weights.
     fn test_rows<'py>(
         &self,
         py: Python<'py>,
         columns: &Bound<'py, PyList>,
         name: &str,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    ) -> PyResult<Weighed<'py>> {
         let columns = Columns::new(name, columns)?;
         let frame = columns.frame();
         let watch = Arc::new(Watch::default());
@@ -254,9 +273,10 @@ impl Run {
             let fitted = Fitted::open(&self.directory, self.threads, Arc::clone(&watch))?;
             let data = prepare_frame(&fitted.config()?, &frame, &watch)?;
             let width = fitted.card().columns.len();
-            Ok((fitted.with_data(data)?.own_rows()?.test, width))
+            Ok((fitted.with_data(data)?.own_rows()?, width))
         })?;
-        rows.to_pyarray(py).reshape([rows.len() / width, width])
+        let (test, weights) = (rows.test, rows.weights.map(|weights| weights.to_pyarray(py)));
+        Ok((test.to_pyarray(py).reshape([test.len() / width, width])?, weights))
     }
 
     /// What the model is, as JSON.

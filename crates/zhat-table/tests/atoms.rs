@@ -114,3 +114,25 @@ fn a_column_that_is_often_nothing_has_a_probability_of_it_and_a_density_elsewher
     let apart = apart.fold(0.0, f64::max);
     assert!(apart < 0.06, "{apart}");
 }
+
+/// A column that is nothing in two rows of three and something else in the others.
+fn notes_of(name: &str, something: impl Fn(u32) -> f64) -> Vec<String> {
+    let mut text = String::from("age,spent\n");
+    for row in 0..1_500u32 {
+        let age = 20.0 + f64::from(row * 7_919 % 1_500) / 31.0;
+        let spent = if row % 3 < 2 { 0.0 } else { something(row / 3) };
+        writeln!(text, "{age:.4},{spent:.2}").unwrap();
+    }
+    let path = common::file(&common::directory(name), "t.csv", text);
+    let config = FitConfig::for_table(path.to_str().unwrap(), 1_500, 2, None);
+    prepare(&config).unwrap().notes
+}
+
+#[test]
+fn an_atom_does_not_make_a_column_look_discrete_but_what_is_beside_it_may() {
+    let is_warned = |notes: &[String]| notes.iter().any(|note| note.contains("looks discrete"));
+    let cents = notes_of("atoms-cents", |row| 0.37 + 1.13 * f64::from(row * 271 % 500));
+    assert!(!is_warned(&cents), "{cents:?}");
+    let quarters = notes_of("atoms-quarters", |row| 0.25 * f64::from(1 + row % 40));
+    assert!(is_warned(&quarters), "{quarters:?}");
+}

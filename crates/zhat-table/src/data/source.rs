@@ -10,13 +10,13 @@ use zhat::rng::Streams;
 use zhat::watch::Watch;
 
 use super::builtin::{self, Builtin};
-use super::checks::{Warning, check, check_collapse, check_rows, others};
+use super::checks::{Ties, Warning, check, check_collapse, check_rows, others, ties};
 use super::dequantise::dequantise;
 use super::discrete::Discrete;
 use super::error::{Error, Result};
 use super::fill::fill;
 use super::frame::{Frame, FrameReading};
-use super::kinds::{Code, ColumnKind, Form, Found, SaidKind, find, recode, settle_levels};
+use super::kinds::{Atom, Code, ColumnKind, Form, Found, SaidKind, find, recode, settle_levels};
 use super::nearest::{listing, nearest};
 use super::options::{Missing, ReadOptions};
 use super::read::{self, Reading, STANDARD_INPUT, read_watched};
@@ -236,11 +236,12 @@ impl Loaded {
         let mut warnings = notes;
         warnings.extend(check_kinds(name, &table, &kinds, dropped_rows)?);
         // What is modelled is not warned of.
-        let has_atoms =
-            |name: &String| kinds.iter().any(|kind| kind.name == *name && !kind.atoms.is_empty());
-        warnings.retain(
-            |warning| !matches!(warning, Warning::Spike { column, .. } if has_atoms(column)),
-        );
+        warnings.retain(|warning| match warning {
+            Warning::Spike { column, .. } => atoms_of(&kinds, column).is_none(),
+            Warning::Discrete { column, .. } => atoms_of(&kinds, column)
+                .is_none_or(|atoms| is_discrete_beside(atoms, &table, column)),
+            _ => true,
+        });
         // Nobody is told to do what was done.
         for warning in &mut warnings {
             if let Warning::Discrete { column, .. } | Warning::Spike { column, .. } = warning
@@ -435,6 +436,20 @@ impl fmt::Display for Source {
             Source::File(path) => write!(f, "{}", path.display()),
         }
     }
+}
+
+/// The atoms of a column that has any.
+fn atoms_of<'a>(kinds: &'a [ColumnKind], name: &str) -> Option<&'a [Atom]> {
+    let kind = kinds.iter().find(|kind| kind.name == name)?;
+    (!kind.atoms.is_empty()).then_some(&kind.atoms[..])
+}
+
+/// Whether the values of a column stand in several rows each, its atoms aside.
+fn is_discrete_beside(atoms: &[Atom], table: &Table, name: &str) -> bool {
+    let index = table.columns().iter().position(|column| column == name).expect("a column");
+    let is_atom = |value: f32| atoms.iter().any(|atom| atom.value as f32 == value);
+    let others = table.column(index).filter(|&value| !is_atom(value));
+    matches!(ties(others), Ties::Discrete { .. })
 }
 
 #[cfg(test)]

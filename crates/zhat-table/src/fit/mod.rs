@@ -5,6 +5,7 @@ mod config;
 mod evaluation;
 mod events;
 mod folds;
+mod for_table;
 mod known;
 mod memory;
 mod rows;

@@ -2,7 +2,7 @@
 //!
 //! Written with tensors, a step of Adam goes a dozen times through all parameters, each time into new memory; for networks of
 //! the size that tables ask for that takes as long as their gradient. The moments are kept as Burn's own optimiser keeps them, and
-//! every number goes through the same operations in the same order: the bits are the same.
+//! every number goes through the same operations in the same order: the bits are the same, but for numbers too small to matter.
 
 use burn::optim::{Adam, AdamConfig, AdamState, LearningRate, Optimizer};
 use burn::tensor::{DType, Device, Tensor, TensorData};
@@ -10,6 +10,10 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 const BETA_1: f32 = 0.9;
 const BETA_2: f32 = 0.999;
 const EPSILON: f32 = 1e-8;
+/// Gradients and first moments below this move a parameter by less than `TINY / EPSILON`, 1e-7 of the learning rate, and are taken as zero.
+/// Those of a unit that is never active would otherwise decay to numbers so small that the processor takes a hundred times as long
+/// for each, and stay there: steps of a long run became twice as slow.
+const TINY: f32 = 1e-15;
 
 /// Adam with `beta_1 = 0.9`, `beta_2 = 0.999`, `epsilon = 1e-8`.
 #[derive(Clone)]
@@ -55,8 +59,10 @@ impl Optimizer for OnePassAdam {
         let gradient = gradient.as_slice::<f32>().expect("32-bit floats");
         let steps = numbers(&mut values).iter_mut().zip(gradient).zip(moments);
         for ((value, &gradient), (first, second)) in steps {
-            *first = *first * BETA_1 + gradient * (1.0 - BETA_1);
-            *second = *second * BETA_2 + gradient * gradient * (1.0 - BETA_2);
+            let gradient = without_tiny(gradient, TINY);
+            *first = without_tiny(*first * BETA_1 + gradient * (1.0 - BETA_1), TINY);
+            let square = *second * BETA_2 + gradient * gradient * (1.0 - BETA_2);
+            *second = without_tiny(square, TINY * TINY);
             *value -= *first * factor / (second.sqrt() + epsilon) * rate;
         }
         momentum.moment_1 = Tensor::from_data(first, &device);
@@ -67,6 +73,12 @@ impl Optimizer for OnePassAdam {
     fn to_device<const D: usize>(state: AdamState<D>, device: &Device) -> AdamState<D> {
         Adam::to_device(state, device)
     }
+}
+
+/// A number, or zero if it is smaller than this.
+#[inline(always)]
+fn without_tiny(number: f32, tiny: f32) -> f32 {
+    if number.abs() < tiny { 0.0 } else { number }
 }
 
 /// The numbers of a tensor, which is left without any.
@@ -110,5 +122,20 @@ mod tests {
         assert_eq!(after_steps(OnePassAdam::new()), after_steps(burns));
         let other = AdamConfig::new().with_epsilon(1e-3).build();
         assert_ne!(after_steps(OnePassAdam::new()), after_steps(other));
+    }
+
+    #[test]
+    fn moments_without_a_gradient_decay_to_zero_and_not_to_numbers_that_are_slow() {
+        let device = Device::flex();
+        let one = || Tensor::<1>::from_data([1.0f32], &device);
+        let (mut value, mut state) = (one(), None);
+        for step in 0..2000 {
+            let gradient = if step < 2 { one() } else { one() * 0.0 };
+            (value, state) = OnePassAdam::new().step(0.1, value, gradient, state);
+        }
+        let momentum = state.expect("a state").momentum;
+        assert_eq!(to_host(&momentum.moment_1), [0.0]);
+        assert!(to_host(&momentum.moment_2)[0] > 1e-5, "it decays slowly");
+        assert!(to_host(&value)[0].is_finite());
     }
 }
