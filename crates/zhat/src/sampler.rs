@@ -125,21 +125,27 @@ impl SamplerConfig {
             return Err(Error::setting("target", target, "between 0 and 1"));
         }
         at_least(1, "num_warm_up", self.num_warm_up)?;
-        // Pulled towards steps that are larger, which are cheaper; the constants are Hoffman and Gelman's.
+        // Pulled towards steps that are larger, which are cheaper; the constants are Hoffman and Gelman's. Where no step is too far (a
+        // model that is flat) or all are, it ends within 13 powers of ten of where it began.
         let (pull, strength, delay, forgetting) = ((10.0 * initial).ln(), 0.05, 10.0, 0.75);
         let (mut log_size, mut averaged, mut excess) = (initial.ln(), initial.ln(), 0.0);
         let mut state = State::new(x0);
         for step in 1..=self.num_warm_up {
             let time = step as f64;
-            let candidates = kernel(log_size.exp())?.propose(model, state, rng)?;
-            // What is no number was a step too far.
-            let moved = candidates.move_probability();
-            let moved = if moved.is_nan() { 0.0 } else { moved };
-            state = candidates.select(rng);
-            state.log_p_tilde = state.log_p_tilde.map(Tensor::inner);
+            let moved = match kernel(log_size.exp())?.propose(model, state.clone(), rng) {
+                Ok(candidates) => {
+                    state = candidates.select(rng);
+                    state.log_p_tilde = state.log_p_tilde.map(Tensor::inner);
+                    candidates.move_probability()
+                }
+                // What is no number was a step too far; where chains start it is the model's fault.
+                Err(Error::NotFinite { .. }) if step > 1 => 0.0,
+                Err(error) => return Err(error),
+            };
             let share = 1.0 / (time + delay);
             excess = (1.0 - share) * excess + share * (target - moved);
             log_size = pull - time.sqrt() / strength * excess;
+            log_size = log_size.clamp(initial.ln() - 30.0, initial.ln() + 30.0);
             let weight = time.powf(-forgetting);
             averaged = weight * log_size + (1.0 - weight) * averaged;
         }

@@ -95,6 +95,7 @@ impl Method {
         Some(match self {
             Method::MlIs => log_w_tilde.normalise_negatives(),
             Method::Nce => log_w_tilde.classify(),
+            Method::Snl => log_w_tilde.over_negatives(),
             Method::Rnce | Method::PRnce => log_w_tilde.normalise(),
             Method::Cnce | Method::PCnce | Method::TimeReversal => log_w_tilde.accept(barker),
             Method::MhCnce | Method::PMhCnce | Method::Cd | Method::Pcd | Method::HmcCd => {
@@ -104,7 +105,6 @@ impl Method {
             | Method::SmcRnceTrajectory
             | Method::Ssm
             | Method::Dsm
-            | Method::Snl
             | Method::QOnly => return None,
         })
     }

@@ -27,13 +27,9 @@ impl<Q> SelfNormalised<Q> {
 impl<M: UnnormalisedModel + ?Sized, Q: IndependentProposal<M>> Contrast<M> for SelfNormalised<Q> {
     fn propose(&self, model: &M, state: State, rng: &mut Stream) -> Result<Candidates> {
         let mut candidates = self.0.propose(model, state, rng)?;
-        let columns = candidates.x.dims()[1];
-        let mut weights = Vec::with_capacity(candidates.log_proposal.len());
-        for log_w in candidates.log_w_tilde.rows() {
-            weights.push(0.0);
-            weights.extend(log_w[1..].iter().map(|log_w| log_w.exp() / (columns - 1) as f64));
-        }
-        candidates.weights = Weights::new(weights, columns)?;
+        let weights = candidates.log_w_tilde.over_negatives();
+        // Checked: the constant may be so wrong that they are no numbers.
+        candidates.weights = Weights::new(weights.values().to_vec(), weights.columns())?;
         Ok(candidates)
     }
 

@@ -310,7 +310,10 @@ fn the_weights_of_a_method_are_those_of_its_criterion() {
     for method in Method::for_any_model() {
         let mut criterion = MethodConfig::new(method).with_num_negatives(4).init(&x0).unwrap();
         let loss = criterion.loss(&model, &x0.clone().into(), &mut rng(6)).unwrap();
-        let weights = method.weigh(&loss.candidates.log_w_tilde).expect("weights");
+        let Some(weights) = method.weigh(&loss.candidates.log_w_tilde) else {
+            assert!(matches!(method, Method::Ssm | Method::Dsm), "{method} has weights");
+            continue;
+        };
         assert_eq!(weights, loss.candidates.weights, "{method}");
         let other = if method == Method::Rnce { Method::Cnce } else { Method::Rnce };
         let differs = other.weigh(&loss.candidates.log_w_tilde).expect("weights") != weights;
