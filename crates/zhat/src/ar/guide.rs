@@ -18,14 +18,18 @@ use crate::smc::SmcConfig;
 const DRAWS: usize = 6_000;
 /// What an iteration of EM may cost: rows times components times squared features; a tenth of a second or less.
 const BUDGET: usize = 20_000_000;
+/// Iterations of EM at most, fewer where each costs more than that.
+const ITERATIONS: usize = 40;
 /// Components, at least and at most.
-const COMPONENTS: [usize; 2] = [4, 64];
+const COMPONENTS: [usize; 2] = [2, 64];
 /// More features than this, and a mixture would take longer than it saves.
-const MOST_FEATURES: usize = 256;
+const MOST_FEATURES: usize = 128;
 /// Share of a component as wide as all draws together, with twice their variance: the mixture rules nothing out.
 const WIDE: f64 = 0.05;
-/// Share of the draws that is left to the model's own proposal, which bounds the weights where the mixture is wrong.
+/// Share of the draws that is left to the model's own proposal at least, which bounds the weights where the mixture is wrong.
 const OWN: f64 = 0.2;
+/// How fast that share falls, from one, with what the given features tell of a number: by a factor of `e` for each fifth of a nat.
+const PER_NAT: f64 = 5.0;
 
 /// A mixture like the model, over the features that are numbers.
 #[derive(Debug)]
@@ -54,7 +58,9 @@ impl Guide {
         let rows: Vec<Vec<f32>> = taken.iter().map(of_draw).collect();
         let [least, most] = COMPONENTS;
         let components = (BUDGET / (DRAWS * numbers * numbers)).clamp(least, most);
-        let em = EmConfig { max_iterations: 40, ..EmConfig::new(components) };
+        let cost = DRAWS * components * numbers * numbers;
+        let max_iterations = (ITERATIONS * BUDGET / cost).clamp(5, ITERATIONS);
+        let em = EmConfig { max_iterations, ..EmConfig::new(components) };
         let rng = &mut streams.stream("fit", 0, 0);
         Self::fit(&rows.concat(), numbers, &em, rng).map(Some)
     }
@@ -176,7 +182,15 @@ impl Ahead {
     /// For the particles of a tile, one after the other.
     pub fn walk(&self) -> Walk<'_> {
         let (natural, toward) = (self.natural.clone(), self.toward.clone());
-        Walk { ahead: self, natural, toward, stage: 0, row: Vec::new(), log_weights: Vec::new() }
+        Walk {
+            ahead: self,
+            natural,
+            toward,
+            stage: None,
+            row: Vec::new(),
+            own: 1.0,
+            weights: Vec::new(),
+        }
     }
 }
 
@@ -186,16 +200,19 @@ pub(super) struct Walk<'a> {
     ahead: &'a Ahead,
     natural: Conditionals,
     toward: Conditionals,
-    stage: usize,
-    /// The features so far, of the particle that was last looked at.
+    /// The number that it is at; none at first.
+    stage: Option<usize>,
+    /// The features before it, of the particle that was last looked at.
     row: Vec<f32>,
-    log_weights: Vec<f64>,
+    /// Share of the draws that is left to the model's own proposal.
+    own: f64,
+    weights: Vec<f64>,
 }
 
 impl Walk<'_> {
     /// Goes to a number of which the features before it are known, those that are missing included.
     pub fn to(&mut self, stage: usize, before: &[f32]) {
-        if self.stage == stage && self.row == before && stage > 0 {
+        if self.stage == Some(stage) && self.row == before {
             return;
         }
         let Self { ahead, natural, toward, .. } = self;
@@ -209,54 +226,76 @@ impl Walk<'_> {
         }
         natural.settle();
         toward.settle();
-        self.stage = stage;
+        self.stage = Some(stage);
         self.row.clear();
         self.row.extend_from_slice(before);
+        let [place, number] = self.places();
+        if place >= self.ahead.known {
+            let known = moments(distribution(&self.toward, place));
+            let blind = moments(distribution(&self.natural, number));
+            // Where what is given later tells nothing of this number, nobody knows it better than the model.
+            self.own = OWN + (1.0 - OWN) * (-PER_NAT * divergence(known, blind).max(0.0)).exp();
+        }
     }
 
     /// A draw of the next number given all that is known of the row, before it and after it, or none: that is left to the model.
     pub fn draw(&mut self, kind: &FeatureKind, rng: &mut Stream) -> Option<f32> {
-        if rng.uniform() < OWN {
+        if rng.uniform() < self.own {
             return None;
         }
-        let place = self.place();
+        let [place, _] = self.places();
         let [log_weights, means, scales] = distribution(&self.toward, place);
-        self.log_weights.clear();
-        self.log_weights.extend(log_weights.iter().map(|&log_weight| f64::from(log_weight).exp()));
-        let component = rng.categorical(&self.log_weights);
+        self.weights.clear();
+        self.weights.extend(log_weights.iter().map(|&log_weight| f64::from(log_weight).exp()));
+        let component = rng.categorical(&self.weights);
         let x = f64::from(means[component]) + f64::from(scales[component]) * rng.normal();
         Some(kind.settle(x as f32))
     }
 
-    /// The log-density of such draws, or the log of a cell's mass.
-    pub fn log_density(&self, kind: &FeatureKind, x: f32) -> f64 {
-        let parts = distribution(&self.toward, self.place());
-        match kind.index_of(x) {
+    /// The density of such draws, or a cell's mass.
+    pub fn draws(&self, kind: &FeatureKind, x: f32) -> Drawn {
+        let parts = distribution(&self.toward, self.places()[0]);
+        let log_density = match kind.index_of(x) {
             Some(cell) => log_mass(parts, kind.reach(cell)),
             None => log_density(parts, x),
-        }
+        };
+        Drawn { log_density, own: self.own }
     }
 
     /// How much likelier the numbers that are ahead are with the next one at `x`, in nats: what the twist of the weights grows by.
     pub fn promise(&self, x: f32) -> f64 {
-        let number = self.ahead.numbers.partition_point(|at| *at < self.stage);
+        let [place, number] = self.places();
         let before = log_density(distribution(&self.natural, number), x);
-        match self.place() {
+        match place {
             place if place < self.ahead.known => -before,
             place => log_density(distribution(&self.toward, place), x) - before,
         }
     }
 
-    fn place(&self) -> usize {
-        self.ahead.place[self.stage].expect("a number")
+    /// Where the number is when the given ones are first, and where in the order of the features.
+    fn places(&self) -> [usize; 2] {
+        let stage = self.stage.expect("a number to be at");
+        let number = self.ahead.numbers.partition_point(|at| *at < stage);
+        [self.ahead.place[stage].expect("a number"), number]
     }
 }
 
-/// The log-density of draws by a guide, some of which are left to the model's own proposal, given that of both.
-pub(super) fn with_own(guided: f64, own: f64) -> f64 {
-    let (guided, own) = (guided + (1.0 - OWN).ln(), own + OWN.ln());
-    let (high, low) = if guided > own { (guided, own) } else { (own, guided) };
-    high + (low - high).exp().ln_1p()
+/// What a value was drawn by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Drawn {
+    /// Of the guide's draws.
+    log_density: f64,
+    /// Share of the draws that is not the guide's.
+    own: f64,
+}
+
+impl Drawn {
+    /// The log-density of all draws, given that of the model's own proposal.
+    pub fn with_own(self, log_q: f64) -> f64 {
+        let (guided, own) = (self.log_density + (1.0 - self.own).ln(), log_q + self.own.ln());
+        let (high, low) = if guided > own { (guided, own) } else { (own, guided) };
+        high + (low - high).exp().ln_1p()
+    }
 }
 
 /// Log-weights, means and scales.
@@ -264,6 +303,23 @@ type Parts<'a> = [&'a [f32]; 3];
 
 fn distribution(conditionals: &Conditionals, feature: usize) -> Parts<'_> {
     [conditionals.log_weights(feature), conditionals.means(feature), conditionals.scales(feature)]
+}
+
+/// Mean and variance.
+fn moments([log_weights, means, scales]: Parts) -> [f64; 2] {
+    let (mut mean, mut square) = (0.0, 0.0);
+    for ((&log_weight, &at), &scale) in log_weights.iter().zip(means).zip(scales) {
+        let (weight, at) = (f64::from(log_weight).exp(), f64::from(at));
+        mean += weight * at;
+        square += weight * (at * at + f64::from(scale).powi(2));
+    }
+    [mean, (square - mean * mean).max(1e-12)]
+}
+
+/// Of one Gaussian from another, in nats.
+fn divergence([mean, variance]: [f64; 2], [other, other_variance]: [f64; 2]) -> f64 {
+    let ratio = variance / other_variance;
+    0.5 * (ratio - 1.0 - ratio.ln() + (mean - other).powi(2) / other_variance)
 }
 
 fn log_density(parts: Parts, x: f32) -> f64 {
@@ -379,20 +435,17 @@ mod tests {
             let drawn: Vec<Option<f32>> = (0..number).map(|_| walk.draw(&kind, &mut rng)).collect();
             let own = drawn.iter().filter(|x| x.is_none()).count() as f64 / f64::from(number);
             // Five standard errors of a share.
-            assert!(
-                (own - OWN).abs() < 5.0 * (OWN * (1.0 - OWN) / f64::from(number)).sqrt(),
-                "{own}"
-            );
+            assert!((own - walk.own).abs() < 5.0 * (0.25 / f64::from(number)).sqrt(), "{own}");
             let drawn: Vec<f32> = drawn.into_iter().flatten().collect();
             let expected: Vec<f64> = match kind.num_values() {
-                Some(cells) => {
-                    (0..cells).map(|at| walk.log_density(&kind, kind.value_of(at)).exp()).collect()
-                }
+                Some(cells) => (0..cells)
+                    .map(|at| walk.draws(&kind, kind.value_of(at)).log_density.exp())
+                    .collect(),
                 // Masses of ten intervals, by the midpoint rule.
                 None => (0..10)
                     .map(|at| {
                         let x = |k: i32| -2.0 + 0.4 * at as f32 + 0.02 * (k as f32 + 0.5);
-                        (0..20).map(|k| 0.02 * walk.log_density(&kind, x(k)).exp()).sum()
+                        (0..20).map(|k| 0.02 * walk.draws(&kind, x(k)).log_density.exp()).sum()
                     })
                     .collect(),
             };

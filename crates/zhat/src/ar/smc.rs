@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use super::evaluate::{Evaluator, Memory, TILE};
-use super::guide::{Ahead, with_own};
+use super::guide::Ahead;
 use crate::error::{Error, Result};
 use crate::rng::{Stream, Streams};
 use crate::smc::{Filter, First, Particles, SmcConfig};
@@ -254,19 +254,19 @@ impl Cloud<'_> {
         let mut walk = ahead.walk();
         // The guide knows nothing of classes, and cannot draw atoms.
         if self.given[stage].is_none() && !kind.is_categorical() && !kind.is_atoms() {
-            let mut guided = Vec::with_capacity(log_weights.len());
+            let mut drawn = Vec::with_capacity(log_weights.len());
             let mut promises = Vec::with_capacity(log_weights.len());
             self.evaluator.advance_choosing(memory, stage, &mut stream, |row, rng| {
                 let (before, rest) = row.split_at_mut(stage);
                 walk.to(stage, before);
                 rest[0] = walk.draw(kind, rng).unwrap_or_else(|| kind.settle(rest[0]));
-                guided.push(walk.log_density(kind, rest[0]));
+                drawn.push(walk.draws(kind, rest[0]));
                 promises.push(walk.promise(rest[0]));
             });
             let pass = &memory.pass;
             for (row, log_w) in log_weights.iter_mut().enumerate() {
                 let [log_p, own] = [pass.log_p[row], pass.log_draw[row]].map(f64::from);
-                *log_w += log_p - with_own(guided[row], own) + promises[row];
+                *log_w += log_p - drawn[row].with_own(own) + promises[row];
                 log_twists[row] += promises[row];
             }
             return;
