@@ -7,6 +7,7 @@ mod classes;
 mod coefficients;
 mod config;
 mod criterion;
+mod cycle;
 mod defence;
 mod device;
 mod dropout;
@@ -44,7 +45,8 @@ pub use config::{
     ScaleForm,
 };
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
-pub use device::DeviceStep;
+pub use cycle::{Cycle, Turn};
+pub use device::{DeviceStep, PlacedStep, PlainStep};
 pub use evaluate::{Evaluator, RowScores};
 pub use kind::FeatureKind;
 pub use ladder::{Ladder, Tail};
