@@ -13,7 +13,7 @@ use zhat::rng::Streams;
 use zhat::watch::Watch;
 use zhat_table::data::Frame;
 use zhat_table::density::Estimation;
-use zhat_table::fit::{Event, FitConfig, FitReport, Session};
+use zhat_table::fit::{Event, FitConfig, FitReport, Length, Session};
 use zhat_table::fitted::{
     Fill, Fitted, ImputeOptions, SampleOptions, assess, distances, impute_rows, predictive, sample,
     sample_for, score_rows,
@@ -72,17 +72,18 @@ impl Run {
         let watch = Arc::new(Watch::default());
         let report = work::run(py, &watch, listener.as_ref(), |tell| {
             let planned = wanted.planned();
-            let data = prepare_frame(&wanted.configuration([1, 1], None)?, &frame, &watch)?;
+            let data =
+                prepare_frame(&wanted.configuration([1, 1], Length::Usual)?, &frame, &watch)?;
             let size = [data.rows[0] + data.rows[1], data.columns.len()];
-            let mut config = wanted.configuration(size, None)?;
+            let mut config = wanted.configuration(size, Length::Usual)?;
             told(tell, json!({"event": "kinds", "kinds": data.kinds}));
             for note in &data.notes {
                 told(tell, json!({"event": "warning", "text": note}));
             }
             if let Some(limit) = &planned {
                 limit.schedule(&mut config, &data, self.threads, &watch)?;
-                // How many steps there are decides about the model too.
-                config.model = wanted.configuration(size, Some(config.training.num_steps))?.model;
+                // How much work there is time for decides about the model too.
+                config.take(wanted.configuration(size, Length::Work(config.work()))?.model);
             }
             let session = Session::start(config, data, &self.directory, self.threads, &watch)?;
             self.go_on(session, planned.or(wanted.hard()).as_ref(), &watch, tell)

@@ -68,8 +68,10 @@ impl Evaluator {
         let mut engine = Engine::new(model);
         let on_device = workers.device().map(|device| OnDevice::new(model, device));
         if let Some(on_device) = &on_device {
-            let [proposal, energy] = on_device.trunks();
-            engine.proposal.trunk.device = Some(proposal);
+            let (members, energy) = on_device.trunks();
+            for (member, trunk) in engine.members.iter_mut().zip(members) {
+                member.trunk.device = Some(trunk);
+            }
             engine.energy.trunk.device = Some(energy);
         }
         Ok(Self {

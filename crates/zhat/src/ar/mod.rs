@@ -1,6 +1,7 @@
 //! The autoregressive EBM: networks, proposal, training step, sampling and evaluation.
 
 mod atoms;
+mod base;
 mod bridge;
 mod cells;
 mod classes;
