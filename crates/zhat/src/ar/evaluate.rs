@@ -115,7 +115,8 @@ impl Evaluator {
         // In a thread and with a pool of its own: a thread of this pool would take up other rows while it waits, and ask for it again.
         let fit = || -> Result<Option<Guide>> {
             let mut engine = self.engine.clone();
-            (engine.proposal.trunk.device, engine.energy.trunk.device) = (None, None);
+            engine.members.iter_mut().for_each(|member| member.trunk.device = None);
+            engine.energy.trunk.device = None;
             let alone = Self {
                 engine,
                 workers: Workers::from(self.num_threads()),
