@@ -65,6 +65,8 @@ class Density(DensityMixin, BaseEstimator):
         Seed of everything random. The same whole number gives the same bits as ``zhat fit --seed``.
     n_jobs : int, optional
         Threads; None and -1 for as many as there are cores. No result depends on it.
+    device : str, default "cpu"
+        Where networks run, such as ``"vulkan"``: one of those that the command ``zhat devices`` lists.
     verbose : int, default 0
         1 shows progress: a picture in a notebook, a line every few seconds elsewhere.
 
@@ -119,6 +121,7 @@ class Density(DensityMixin, BaseEstimator):
         out: str | os.PathLike | None = None,
         random_state: Any = 0,
         n_jobs: int | None = None,
+        device: str = "cpu",
         verbose: int = 0,
     ):
         self.preset = preset
@@ -137,6 +140,7 @@ class Density(DensityMixin, BaseEstimator):
         self.out = out
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     # --- fitting ---------------------------------------------------------------------------------------------------
@@ -159,7 +163,7 @@ class Density(DensityMixin, BaseEstimator):
         asked = json.loads(_settings.wanted(self, table.source, said))
         asked["seed"] = _settings.seed(self.random_state)
         self._forget()
-        self._home = Home(self.out, _settings.threads(self.n_jobs))
+        self._home = Home(self.out, _settings.threads(self.n_jobs), self.device)
         self._schema, self._table_seen, self._weights_seen = table.schema, X, weights
         if given is not None:
             _settings.of_data(asked, "given", _given.names(given, self._name))
@@ -419,10 +423,10 @@ class Density(DensityMixin, BaseEstimator):
         return path
 
     @classmethod
-    def load(cls, path: str | os.PathLike, *, n_jobs: int | None = None) -> "Density":
+    def load(cls, path: str | os.PathLike, *, n_jobs: int | None = None, device: str = "cpu") -> "Density":
         """Opens a model of :meth:`save`, or the run directory of ``zhat fit``."""
-        density = cls(n_jobs=n_jobs)
-        density._open(Home(Path(os.fspath(path)), _settings.threads(n_jobs)))
+        density = cls(n_jobs=n_jobs, device=device)
+        density._open(Home(Path(os.fspath(path)), _settings.threads(n_jobs), device))
         return density
 
     def _open(self, home: Home) -> None:
@@ -457,7 +461,7 @@ class Density(DensityMixin, BaseEstimator):
         files = state.pop("_files", None)
         super().__setstate__(state)
         if files is not None:
-            self._home = Home.of_files(files, _settings.threads(self.n_jobs))
+            self._home = Home.of_files(files, _settings.threads(self.n_jobs), self.device)
             self._table_seen = self._weights_seen = None
             if hasattr(self, "run_dir_"):
                 self.run_dir_ = self._home.path
