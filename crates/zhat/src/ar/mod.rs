@@ -16,6 +16,7 @@ mod elementwise;
 mod engine;
 mod evaluate;
 mod forward;
+mod guide;
 mod head;
 mod kind;
 mod ladder;
