@@ -55,7 +55,7 @@ class Density(DensityMixin, BaseEstimator):
         Time after which training ends wherever it is.
     kinds : dict, optional
         What columns are where that is not to be found out, such as ``{"zip": "categorical"}``: continuous, positive,
-        ``bounded:LOW:HIGH``, integer, categorical or identifier.
+        ``bounded:LOW:HIGH``, ``cyclic:PERIOD`` (1d, 24), integer, categorical or identifier.
     data, model, step, training, validation, evaluation : dict, optional
         Sections of settings with the names of ``zhat config``, such as ``training={"batch-size": 64}``. Underscores do for
         hyphens, and ``set_params(training__batch_size=64)`` sets a single one, as in a grid.

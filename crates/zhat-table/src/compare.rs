@@ -140,10 +140,6 @@ pub fn compare(
             let reason = "data.split.test is 0, but criteria are compared on test rows".into();
             return Err(TableError::config(reason));
         }
-        if data.weights.is_some() {
-            let reason = "data.weight: differences of criteria are taken row by row, and count every row once; leave it out".into();
-            return Err(TableError::config(reason));
-        }
         if repeat == 0 {
             data.notes.iter().for_each(|note| observer("", &Event::Warning(note)));
         }
@@ -270,6 +266,7 @@ fn read_cell(out: &Path, report: FitReport, data: &Prepared, threads: usize) -> 
     let of_rows = OfSeed {
         values: log_p_tilde.iter().map(|log_p| log_p - report.test.log_z).collect(),
         rows: data.test_rows.clone(),
+        weights: data.weights.as_ref().map_or_else(Vec::new, |[.., test]| test.clone()),
         se_log_z: report.test.se_log_z,
     };
     Ok(Cell { report, validation, of_rows })

@@ -1,5 +1,6 @@
 //! From a configuration to numbers: the data read, checked, split and standardised.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use zhat::watch::Watch;
 use crate::data::benchmark::PreparedSet;
 use crate::data::stored::{RowFile, StoredTable};
 use crate::data::{
-    ColumnKind, Discrete, Error as DataError, Frame, Loaded, Marginals, Shape, Source,
+    ColumnKind, Discrete, Error as DataError, Frame, Kind, Loaded, Marginals, Shape, Source,
     Standardiser, Table, Warning, fill, in_order, listing, nearest,
 };
 use crate::error::{Result, TableError};
@@ -179,13 +180,15 @@ fn prepare_loaded(
         let test = loaded.table.select_rows(&rows.test);
         mean_log_density(&*truth, test.values(), &order[..given])
     });
+    if loaded.kinds.is_empty() && given > 0 {
+        // Files without names are known by how the columns of the fit stood, which is not how those of the model stand.
+        let plain = |name: &String| ColumnKind::new(name, Kind::Continuous);
+        loaded.kinds = loaded.table.columns().iter().map(plain).collect();
+    }
     loaded.reorder(&order);
     let Loaded { table, discrete, before_noise, mut kinds, .. } = loaded;
     let columns = table.columns().to_vec();
-    let part = |rows: &[usize]| table.select_rows(rows);
-    let (train, validation, test) = (part(&rows.train), part(&rows.validation), part(&rows.test));
-    // All of it is in the parts, and what follows needs room.
-    drop(table);
+    let [train, validation, test] = table.into_parts([&rows.train, &rows.validation, &rows.test]);
     let before_noise = before_noise
         .as_ref()
         .map(|table| [&rows.train, &rows.test].map(|rows| table.select_rows(rows).into_values()));
@@ -295,6 +298,17 @@ fn standardiser_of(
             Standardiser::fit(train)?.with_marginals(train, marginals)
         }
     };
+    let periods: Vec<Option<f64>> = in_order.iter().map(|kind| kind.cycle).collect();
+    let standardiser = match &numbers {
+        Some([train, _]) if periods.iter().any(Option::is_some) => {
+            let is_number = |column: &usize| !shapes[*column].is_classes();
+            let columns: Vec<usize> = (0..shapes.len()).filter(is_number).collect();
+            let of_numbers: Vec<&Shape> = columns.iter().map(|&column| &shapes[column]).collect();
+            let periods: Vec<_> = columns.iter().map(|&column| periods[column]).collect();
+            standardiser.with_cycles(train, &periods, &of_numbers)
+        }
+        _ => standardiser,
+    };
     Ok(standardiser.with_shapes(shapes))
 }
 
@@ -363,12 +377,21 @@ fn refuse_given(data: &DataConfig, more: &[(&str, bool)]) -> Result<()> {
 
 /// The columns of training and validation part that are no classes, as numbers on the line without holes: those of cells anywhere in
 /// them, and what is missing filled with what other rows have. None where all are classes.
-fn numbers(parts: [&Table; 2], shapes: &[Shape], streams: &Streams) -> Option<[Table; 2]> {
+fn numbers<'a>(
+    parts: [&'a Table; 2],
+    shapes: &[Shape],
+    streams: &Streams,
+) -> Option<[Cow<'a, Table>; 2]> {
     let columns: Vec<usize> = (0..parts[0].dimension())
         .filter(|&column| !shapes.get(column).is_some_and(Shape::is_classes))
         .collect();
     if columns.is_empty() {
         return None;
+    }
+    let has_holes = |part: &Table| part.values().iter().any(|value| value.is_nan());
+    if shapes.iter().all(|shape| *shape == Shape::Line) && !parts.into_iter().any(has_holes) {
+        // They are what they should become, and a long table has no room for itself again.
+        return Some(parts.map(Cow::Borrowed));
     }
     let mut rng = streams.stream("numbers", 0, 0);
     // An atom says nothing of where the others are.
@@ -388,7 +411,7 @@ fn numbers(parts: [&Table; 2], shapes: &[Shape], streams: &Streams) -> Option<[T
     let observed = without_atoms(parts[0]);
     Some(parts.map(|part| {
         let mut part = without_atoms(part);
-        if part.values().iter().any(|value| value.is_nan()) {
+        if has_holes(&part) {
             fill(part.values_mut(), &observed, &mut rng);
         }
         if !shapes.is_empty() {
@@ -399,7 +422,7 @@ fn numbers(parts: [&Table; 2], shapes: &[Shape], streams: &Streams) -> Option<[T
                 }
             }
         }
-        part
+        Cow::Owned(part)
     }))
 }
 

@@ -138,6 +138,31 @@ fn a_class_given_all_else_has_calibrated_probabilities_in_the_order_of_the_file(
 }
 
 #[test]
+fn a_file_without_names_is_known_by_the_places_of_the_fits_columns_with_kinds_and_without() {
+    let directory = common::directory("given-unnamed");
+    let mut rng = Streams::new(3).stream("unnamed", 0, 0);
+    let row = |rng: &mut zhat::rng::Stream| {
+        let x = rng.normal();
+        [10.0 + rng.normal(), 5.0 * x + 0.1 * rng.normal(), x].map(|x| x as f32)
+    };
+    let rows: Vec<[f32; 3]> = (0..400).map(|_| row(&mut rng)).collect();
+    let bytes: Vec<u8> = rows.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
+    let bytes = common::npy("<f4", false, "(400, 3)", &bytes);
+    let path = common::file(&directory, "t.npy", bytes);
+    let source = path.to_str().unwrap();
+    for (name, find_kinds) in [("with", true), ("without", false)] {
+        let mut config = config(source, 40);
+        config.data.given = vec!["column_3".into()];
+        config.data.find_kinds = find_kinds;
+        let (fitted, _) = fit(&config, &directory.join(name));
+        assert_eq!(fitted.card().columns, ["column_3", "column_1", "column_2"]);
+        let read = fitted.rows_of(source, &ReadOptions::default(), 0).unwrap().test;
+        let expected: Vec<f32> = rows.iter().flat_map(|[a, b, c]| [*c, *a, *b]).collect();
+        assert_eq!(read, expected, "{name} kinds");
+    }
+}
+
+#[test]
 fn what_cannot_be_given_is_told() {
     let directory = common::directory("given-told");
     let path = common::file(&directory, "t.csv", table(200, Some(7)));

@@ -49,7 +49,7 @@ pub struct ConfigOptions {
     /// Add uniform noise of this step to a discrete column; several with commas, or given several times
     #[arg(long, value_name = "COLUMN=STEP", value_parser = |text: &str| Steps::parse(text))]
     dequantise: Vec<Steps>,
-    /// What columns are, where that is not to be found out: continuous, positive, bounded:LOW:HIGH, integer, categorical or
+    /// What columns are, where that is not to be found out: continuous, positive, bounded:LOW:HIGH, cyclic:PERIOD (1d, 24), integer, categorical or
     /// identifier; several with commas, or given several times
     #[arg(long = "kind", value_name = "COLUMN=KIND", value_parser = |text: &str| Kinds::parse(text))]
     kinds: Vec<Kinds>,

@@ -10,16 +10,31 @@ pub(super) struct OfSeed {
     pub values: Vec<f64>,
     /// Which rows of the table they are, so that seeds can share them; empty where all of them are this seed's own.
     pub rows: Vec<usize>,
+    /// What each of them counts; empty where all count alike.
+    pub weights: Vec<f64>,
     /// Standard error that all values have in common, from `log Z`.
     pub se_log_z: f64,
 }
 
 impl OfSeed {
+    /// The share of all that each row has, and how many rows they are worth: `(sum w)^2 / sum w^2`.
+    fn shares(&self) -> (Vec<f64>, f64) {
+        let weights = match self.weights.is_empty() {
+            true => vec![1.0; self.values.len()],
+            false => self.weights.clone(),
+        };
+        let sum: f64 = weights.iter().sum();
+        let shares: Vec<f64> = weights.into_iter().map(|weight| weight / sum).collect();
+        let effective = 1.0 / shares.iter().map(|share| share * share).sum::<f64>();
+        (shares, effective)
+    }
+
     /// How far this one is ahead of another on the same rows: what is common to both cancels.
     pub fn ahead_of(&self, other: &Self) -> Self {
         Self {
             values: self.values.iter().zip(&other.values).map(|(own, other)| own - other).collect(),
             rows: self.rows.clone(),
+            weights: self.weights.clone(),
             se_log_z: self.se_log_z.hypot(other.se_log_z),
         }
     }
@@ -53,15 +68,16 @@ pub(super) struct OverSeeds {
 impl OverSeeds {
     pub fn new(seeds: &[OfSeed]) -> Self {
         let number = seeds.len() as f64;
-        let (mut means, mut alone, mut together) = (Vec::new(), 0.0, 0.0);
+        let (mut means, mut alone, mut together, mut count) = (Vec::new(), 0.0, 0.0, 0.0);
         let mut shared: BTreeMap<usize, f64> = BTreeMap::new();
-        for OfSeed { values, rows, .. } in seeds {
-            let count = values.len() as f64;
-            let mean = values.iter().sum::<f64>() / count;
+        for seed in seeds {
+            let (OfSeed { values, rows, .. }, (shares, effective)) = (seed, seed.shares());
+            let mean = values.iter().zip(&shares).map(|(value, share)| value * share).sum::<f64>();
             means.push(mean);
-            for (at, value) in values.iter().enumerate() {
+            count += effective / number;
+            for (at, (value, share)) in values.iter().zip(&shares).enumerate() {
                 // Their squares add up to the variance of the seed's mean.
-                let part = (value - mean) / (count * (count - 1.0)).sqrt();
+                let part = (value - mean) * (share / (effective - 1.0)).sqrt();
                 alone += part * part;
                 match rows.get(at) {
                     Some(&row) => *shared.entry(row).or_default() += part,
@@ -73,7 +89,6 @@ impl OverSeeds {
         let mean = means.iter().sum::<f64>() / number;
         let of_rows = together / number.powi(2);
         let of_log_z = seeds.iter().map(|s| s.se_log_z.powi(2)).sum::<f64>() / number.powi(2);
-        let count = seeds.iter().map(|seed| seed.values.len()).sum::<usize>() as f64 / number;
         let (mut variance, mut of_seeds, mut degrees_of_freedom) =
             (of_rows + of_log_z, None, count - 1.0);
         if seeds.len() > 1 {
@@ -140,7 +155,8 @@ mod tests {
                 let (shift, se_log_z) = (sizes.of_seed * rng.normal(), 0.01);
                 let log_z = se_log_z * rng.normal();
                 let value = |row: f64| row + shift + log_z + sizes.of_both * rng.normal();
-                OfSeed { values: own.into_iter().map(value).collect(), rows, se_log_z }
+                let values = own.into_iter().map(value).collect();
+                OfSeed { values, rows, weights: vec![], se_log_z }
             })
             .collect()
     }
@@ -189,7 +205,8 @@ mod tests {
     #[test]
     fn one_seed_has_the_error_of_rows_and_log_z_alone() {
         let values = vec![1.0, 2.0, 3.0, 4.0];
-        let found = OverSeeds::new(&[OfSeed { values, rows: vec![], se_log_z: 0.5 }]);
+        let found =
+            OverSeeds::new(&[OfSeed { values, rows: vec![], weights: vec![], se_log_z: 0.5 }]);
         let se_rows = (5.0 / 3.0 / 4.0f64).sqrt();
         assert_eq!((found.mean, found.se_seeds), (2.5, None));
         assert!((found.se_rows - se_rows).abs() < 1e-12);
@@ -197,9 +214,28 @@ mod tests {
     }
 
     #[test]
+    fn a_row_counts_as_often_as_its_weight_says_and_errors_are_those_of_effective_rows() {
+        let of = |values: &[f64], weights: &[f64]| {
+            let (values, weights) = (values.to_vec(), weights.to_vec());
+            OverSeeds::new(&[OfSeed { values, rows: vec![], weights, se_log_z: 0.0 }])
+        };
+        let plain = of(&[1.0, 2.0, 4.0], &[]);
+        assert_eq!(
+            of(&[1.0, 2.0, 4.0, 9.0], &[3.0, 3.0, 3.0, 0.0]),
+            plain,
+            "of no weight, and of any unit"
+        );
+        let twice = of(&[1.0, 2.0, 4.0], &[1.0, 2.0, 1.0]);
+        assert_eq!(twice.mean, of(&[1.0, 2.0, 2.0, 4.0], &[]).mean);
+        // Worth 16 / 6 rows: a spread of (1 + 0 + 0 + 4) / 4 less a mean of 2.25, over one less.
+        let spread: f64 = [1.0, 2.0, 2.0, 4.0].iter().map(|x| (x - 2.25f64).powi(2) / 4.0).sum();
+        assert!((twice.se_rows.powi(2) - spread / (16.0 / 6.0 - 1.0)).abs() < 1e-12);
+    }
+
+    #[test]
     fn seeds_that_agree_on_the_same_rows_know_no_more_than_one_of_them() {
-        let one =
-            OfSeed { values: vec![1.0, 2.0, 3.0, 4.0], rows: vec![0, 1, 2, 3], se_log_z: 0.0 };
+        let (values, rows) = (vec![1.0, 2.0, 3.0, 4.0], vec![0, 1, 2, 3]);
+        let one = OfSeed { values, rows, weights: vec![], se_log_z: 0.0 };
         let error = |seeds: &[OfSeed]| OverSeeds::new(seeds).standard_error;
         assert!((error(&vec![one.clone(); 9]) - error(std::slice::from_ref(&one))).abs() < 1e-12);
         // As rows of their own they would be worth nine times as many.

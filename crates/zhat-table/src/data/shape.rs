@@ -18,6 +18,16 @@ pub enum Shape {
         /// The upper bound.
         high: f64,
     },
+    /// Numbers that come round again, such as directions: the circle is cut open where it is emptiest, and goes to the line as what lies
+    /// between two bounds.
+    Circle {
+        /// The least of its values as they are written.
+        low: f64,
+        /// As many further, it is the same again.
+        period: f64,
+        /// Where it is cut.
+        cut: f64,
+    },
     /// One of some numbers, each of which has a cell.
     Values {
         /// The numbers, increasing.
@@ -53,6 +63,10 @@ impl Shape {
                 let share = ((value - low) / (high - low)).clamp(EDGE, 1.0 - EDGE);
                 (share / (1.0 - share)).ln()
             }
+            Self::Circle { period, cut, .. } => {
+                let share = ((value - cut) / period).rem_euclid(1.0).clamp(EDGE, 1.0 - EDGE);
+                (share / (1.0 - share)).ln()
+            }
             Self::Classes { levels } => value.floor().clamp(0.0, *levels as f64 - 1.0),
             _ => value,
         }
@@ -68,6 +82,10 @@ impl Shape {
             Self::Bounded { low, high } => {
                 let share = (1.0 / (1.0 + (-number).exp())).clamp(EDGE, 1.0 - EDGE);
                 low + share * (high - low)
+            }
+            Self::Circle { low, period, cut } => {
+                let share = (1.0 / (1.0 + (-number).exp())).clamp(EDGE, 1.0 - EDGE);
+                low + (cut + share * period - low).rem_euclid(*period)
             }
             Self::Values { values } => values[self.cell(number).min(values.len() - 1)],
             Self::Classes { levels } => number.round().clamp(0.0, *levels as f64 - 1.0),
@@ -86,6 +104,10 @@ impl Shape {
             Self::Bounded { low, high } if value <= *low || value >= *high => f64::NEG_INFINITY,
             Self::Bounded { low, high } => {
                 (high - low).ln() - (value - low).ln() - (high - value).ln()
+            }
+            Self::Circle { period, cut, .. } => {
+                let share = ((value - cut) / period).rem_euclid(1.0).clamp(EDGE, 1.0 - EDGE);
+                -(period * share * (1.0 - share)).ln()
             }
             _ => 0.0,
         }
@@ -203,6 +225,31 @@ mod tests {
             Shape::Positive.number(-3.0).is_finite(),
             "a value that is wrong is not one that is missing"
         );
+    }
+
+    #[test]
+    fn a_circle_has_no_end_and_a_density_on_it_is_one_around_it() {
+        let circle = Shape::Circle { low: -180.0, period: 360.0, cut: 100.0 };
+        for value in [-180.0, -90.0, 0.0, 99.0, 101.0, 179.0] {
+            let back = circle.value(circle.number(value));
+            assert!((back - value).abs() < 1e-9, "{value} {back}");
+            // A turn further is the same place.
+            assert!((circle.number(value + 360.0) - circle.number(value)).abs() < 1e-9);
+            let step = 1e-5;
+            let slope = (circle.number(value + step) - circle.number(value - step)) / (2.0 * step);
+            assert!((slope.ln() - circle.log_derivative(value)).abs() < 1e-6, "{value}");
+        }
+        // Half a turn's difference across where the numbers are written from low again.
+        assert!(circle.number(179.9) < circle.number(-179.9));
+        for number in [-1e3, -30.0, 0.0, 30.0, 1e3] {
+            assert!((-180.0..180.0).contains(&circle.value(number)), "{number}");
+        }
+        // A logistic density on the line is flat on the circle: one by its length.
+        for value in [-170.0, 3.0, 150.0] {
+            let number = circle.number(value);
+            let logistic = -number - 2.0 * (1.0 + (-number).exp()).ln();
+            assert!((logistic + circle.log_derivative(value) + 360f64.ln()).abs() < 1e-9);
+        }
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Columns brought to mean 0 and standard deviation 1 and, if wanted, on to normal scores; and back into the units of the data.
 
 use serde::{Deserialize, Serialize};
-use zhat::ar::FeatureKind;
+use zhat::ar::{Cycle, FeatureKind, Turn};
 use zhat::named;
 use zhat::rng::Stream;
 
 use super::error::{Error, Result};
 use super::marginal::MarginalMap;
+use super::rhythm::Rhythm;
 pub use super::shape::Shape;
 use super::table::Table;
 
@@ -36,6 +37,9 @@ pub struct Standardiser {
     /// Map of every column's standard units, where there is one; empty where none has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub maps: Vec<Option<MarginalMap>>,
+    /// Rhythm of every column's standard units, where it comes round again; empty where none does. Such a column has no map.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rhythms: Vec<Option<Rhythm>>,
     /// What values every column has; empty where all are any numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shapes: Vec<Shape>,
@@ -77,9 +81,61 @@ impl Standardiser {
         Self { maps, ..self }
     }
 
+    /// The same with the rhythms of a table's columns, of which some come round again after so much; `shapes` are those of its
+    /// columns. What is a circle already has neither rhythm nor map.
+    pub(crate) fn with_cycles(
+        mut self,
+        table: &Table,
+        periods: &[Option<f64>],
+        shapes: &[&Shape],
+    ) -> Self {
+        let mut rhythms = vec![None; self.dimension()];
+        for (column, period) in periods.iter().enumerate() {
+            let Some(period) = period else { continue };
+            if let Some(map) = self.maps.get_mut(column) {
+                *map = None;
+            }
+            if matches!(shapes[column], Shape::Circle { .. }) {
+                continue;
+            }
+            let std_dev = self.std_dev[column];
+            let values =
+                table.column(column).map(|value| (f64::from(value) - self.mean[column]) / std_dev);
+            let cell = match shapes[column].edges().as_slice() {
+                [first, second, ..] => {
+                    Some([(first - self.mean[column]) / std_dev, (second - first) / std_dev])
+                }
+                _ => None,
+            };
+            rhythms[column] = Some(Rhythm::fit(values, period / std_dev, cell));
+        }
+        if rhythms.iter().any(Option::is_some) {
+            self.rhythms = rhythms;
+        }
+        if self.maps.iter().all(Option::is_none) {
+            self.maps.clear();
+        }
+        self
+    }
+
+    /// Features that come round again, as a model has to know them.
+    pub fn cycles(&self) -> Vec<Cycle> {
+        let turn = |column: usize| match (self.rhythm(column), self.shape(column)) {
+            (Some(rhythm), _) => {
+                Some(Turn::Line { radians: std::f64::consts::TAU / rhythm.period() })
+            }
+            (None, Some(Shape::Circle { .. })) => {
+                Some(Turn::Circle { scale: self.std_dev[column], shift: self.mean[column] })
+            }
+            _ => None,
+        };
+        let cycle = |feature: usize| turn(feature).map(|turn| Cycle { feature, turn });
+        (0..self.dimension()).filter_map(cycle).collect()
+    }
+
     /// Mean and standard deviation of every column, without maps.
     pub fn new(mean: Vec<f64>, std_dev: Vec<f64>) -> Self {
-        Self { mean, std_dev, maps: Vec::new(), shapes: Vec::new() }
+        Self { mean, std_dev, maps: Vec::new(), rhythms: Vec::new(), shapes: Vec::new() }
     }
 
     /// No change at all.
@@ -97,10 +153,7 @@ impl Standardiser {
     /// # Panics
     /// If the values do not fill whole rows.
     pub fn apply(&self, values: &mut [f32]) {
-        self.each(values, |column, value| {
-            let standard = self.standardised(column, value);
-            self.map(column).map_or(standard, |map| map.forward(standard))
-        });
+        self.each(values, |column, value| self.mapped(column, self.standardised(column, value)));
     }
 
     /// Rows in the units of the data as features.
@@ -132,7 +185,11 @@ impl Standardiser {
         {
             return values[atom];
         }
-        let standard = self.map(column).map_or(feature, |map| map.inverse(feature));
+        let standard = match (self.map(column), self.rhythm(column)) {
+            (Some(map), _) => map.inverse(feature),
+            (None, Some(rhythm)) => rhythm.inverse(feature),
+            (None, None) => feature,
+        };
         let number = standard * self.std_dev[column] + self.mean[column];
         self.shape(column).map_or(number, |shape| shape.value(number))
     }
@@ -156,10 +213,11 @@ impl Standardiser {
         let log_scales: Vec<f64> = self.std_dev.iter().map(|std_dev| std_dev.ln()).collect();
         let of_cell = |(column, &value): (usize, &f32)| {
             let standard = self.standardised(column, f64::from(value));
-            let of_map = match self.map(column) {
+            let of_map = match (self.map(column), self.rhythm(column)) {
                 _ if value.is_nan() => f64::NAN,
-                Some(map) => map.log_derivative(standard),
-                None => 0.0,
+                (Some(map), _) => map.log_derivative(standard),
+                (None, Some(rhythm)) => rhythm.log_derivative(standard),
+                (None, None) => 0.0,
             };
             match self.shape(column) {
                 // A value that has a probability has no density to change.
@@ -193,8 +251,20 @@ impl Standardiser {
 
     /// The feature of a number on the line.
     fn feature(&self, column: usize, number: f64) -> f32 {
-        let standard = (number - self.mean[column]) / self.std_dev[column];
-        self.map(column).map_or(standard, |map| map.forward(standard)) as f32
+        self.mapped(column, (number - self.mean[column]) / self.std_dev[column]) as f32
+    }
+
+    /// The feature of a number in standard units.
+    fn mapped(&self, column: usize, standard: f64) -> f64 {
+        match (self.map(column), self.rhythm(column)) {
+            (Some(map), _) => map.forward(standard),
+            (None, Some(rhythm)) => rhythm.forward(standard),
+            (None, None) => standard,
+        }
+    }
+
+    fn rhythm(&self, column: usize) -> Option<&Rhythm> {
+        self.rhythms.get(column).and_then(Option::as_ref)
     }
 
     fn map(&self, column: usize) -> Option<&MarginalMap> {
@@ -257,10 +327,15 @@ impl Standardiser {
         let mut whole = Self::identity(shapes.len());
         let numbers = (0..shapes.len()).filter(|&column| !shapes[column].is_classes());
         let mut maps = vec![None; shapes.len()];
+        let mut rhythms = vec![None; shapes.len()];
         for (number, column) in numbers.enumerate() {
             whole.mean[column] = self.mean[number];
             whole.std_dev[column] = self.std_dev[number];
             maps[column] = self.maps.get(number).cloned().flatten();
+            rhythms[column] = self.rhythm(number).cloned();
+        }
+        if rhythms.iter().any(Option::is_some) {
+            whole.rhythms = rhythms;
         }
         if maps.iter().any(Option::is_some) {
             whole.maps = maps;

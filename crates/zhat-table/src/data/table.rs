@@ -140,6 +140,35 @@ impl Table {
         Table::new(self.columns.clone(), values)
     }
 
+    /// The rows of three parts, which are all rows there are, each in the order given: the rows are moved, and not copied, so that a
+    /// long table is there once.
+    ///
+    /// # Panics
+    /// If the parts are not all rows.
+    pub(crate) fn into_parts(mut self, parts: [&[usize]; 3]) -> [Table; 3] {
+        let (order, width) = (parts.concat(), self.dimension());
+        assert_eq!(order.len(), self.rows, "every row is in a part");
+        let mut is_there = vec![false; self.rows];
+        for first in 0..self.rows {
+            // Around a cycle of the permutation: each row to where it belongs, and the first one last.
+            let held = (!is_there[first]).then(|| self.row(first).to_vec());
+            let mut at = first;
+            while let (Some(held), false) = (&held, is_there[at]) {
+                is_there[at] = true;
+                let from = order[at];
+                match from == first {
+                    true => self.values[at * width..][..width].copy_from_slice(held),
+                    false => self.values.copy_within(from * width..(from + 1) * width, at * width),
+                }
+                at = from;
+            }
+        }
+        let [train, validation, _] = parts.map(|part| part.len() * width);
+        let test = self.values.split_off(train + validation);
+        let validation = self.values.split_off(train);
+        [self.values, validation, test].map(|values| Table::new(self.columns.clone(), values))
+    }
+
     /// Mean, standard deviation, extremes and missing cells of every column, summed in 64 bits.
     pub fn statistics(&self) -> Vec<ColumnStatistics> {
         let dimension = self.dimension();
@@ -200,6 +229,19 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_that_are_moved_into_parts_are_those_that_would_be_copied() {
+        let rows = 501;
+        let values = (0..2 * rows).map(|value| value as f32).collect();
+        let table = Table::new(vec!["a".into(), "b".into()], values);
+        let mut order: Vec<usize> = (0..rows).map(|row| (row * 200 + 7) % rows).collect();
+        // With rows that stay, and one that changes places with another.
+        (order[3], order[9]) = (order[9], order[3]);
+        let parts = [&order[..300], &order[300..420], &order[420..]];
+        let copied = parts.map(|part| table.select_rows(part));
+        assert_eq!(table.into_parts(parts), copied);
+    }
 
     fn table() -> Table {
         Table::new(vec!["a".into(), "b".into()], vec![1.0, 10.0, 2.0, f32::NAN, 3.0, 30.0])

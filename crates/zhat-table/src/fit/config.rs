@@ -324,8 +324,8 @@ impl FitConfig {
 
     /// The networks for the features of some data.
     pub fn shape_of(&self, data: &Prepared) -> ArEbmConfig {
-        let kinds = data.standardiser.kinds();
-        ArEbmConfig { kinds, given: data.given, ..self.shape(data.columns.len()) }
+        let (kinds, cycles) = (data.standardiser.kinds(), data.standardiser.cycles());
+        ArEbmConfig { kinds, cycles, given: data.given, ..self.shape(data.columns.len()) }
     }
 
     /// Checks the ranges of the settings.

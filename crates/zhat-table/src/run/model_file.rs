@@ -78,6 +78,8 @@ impl ModelCard {
         ];
         let maps = ("standardiser.maps", standardiser.maps.len());
         let maps = (!standardiser.maps.is_empty()).then_some(maps);
+        let rhythms = ("standardiser.rhythms", standardiser.rhythms.len());
+        let rhythms = (!standardiser.rhythms.is_empty()).then_some(rhythms);
         let shapes = ("standardiser.shapes", standardiser.shapes.len());
         let shapes = (!standardiser.shapes.is_empty()).then_some(shapes);
         let modelled = self.kinds.iter().filter(|kind| kind.is_modelled()).count();
@@ -85,6 +87,7 @@ impl ModelCard {
         if let Some((name, length)) = lengths
             .into_iter()
             .chain(maps)
+            .chain(rhythms)
             .chain(shapes)
             .chain(kinds)
             .find(|(_, length)| *length != features)
@@ -93,6 +96,9 @@ impl ModelCard {
         }
         if standardiser.kinds() != self.model.kinds {
             return Err("standardiser.shapes are not those of model.kinds".into());
+        }
+        if standardiser.cycles() != self.model.cycles {
+            return Err("standardiser.rhythms are not those of model.cycles".into());
         }
         for (name, mean, std_dev) in standardiser
             .mean

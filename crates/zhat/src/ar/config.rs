@@ -3,6 +3,7 @@
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
+use super::cycle::Cycle;
 use super::dropout::Dropout;
 use super::engine::values;
 use super::kind::FeatureKind;
@@ -160,6 +161,9 @@ pub struct ArEbmConfig {
     /// changes slowly first, and with waves quick changes are slow ones; 0 for none, as in the paper.
     #[serde(default)]
     pub waves: usize,
+    /// Features that come round again, of which a masked conditioner sees sine and cosine too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cycles: Vec<Cycle>,
     /// Share of the learnt mixture that is a wide normal whatever the network says, for values unlike all that it was trained on;
     /// 0 for none, as in the paper.
     #[serde(default)]
@@ -190,6 +194,7 @@ impl ArEbmConfig {
             spline_bins: spline_bins(),
             minimum_scale: 1e-3,
             waves: 0,
+            cycles: Vec::new(),
             outlier_share: 0.0,
         }
     }
@@ -242,6 +247,7 @@ impl ArEbmConfig {
             at_least(least, "proposal.width", self.proposal.width)?;
         }
         self.validate_given()?;
+        self.validate_cycles()?;
         self.validate_kinds()
     }
 

@@ -235,10 +235,13 @@ impl ArEbmConfig {
 
     /// Inputs of the conditioner that tell of the first so many features.
     pub(super) fn inputs_before(&self, feature: usize) -> usize {
-        match self.kinds.is_empty() {
-            true => feature * FeatureKind::Continuous.inputs(self.waves),
-            false => self.kinds[..feature].iter().map(|kind| kind.inputs(self.waves)).sum(),
-        }
+        (0..feature).map(|feature| self.inputs_of(feature)).sum()
+    }
+
+    /// Inputs of the conditioner that tell of a feature.
+    fn inputs_of(&self, feature: usize) -> usize {
+        let of_cycle = if self.turn(feature).is_some() { 2 } else { 0 };
+        self.kind(feature).inputs(self.waves) + of_cycle
     }
 
     /// The expected sum of squares of all inputs of the conditioner: one of the inputs of a category is 1 at a time, and a sine and a
@@ -247,7 +250,7 @@ impl ArEbmConfig {
         let of_waves: f32 = (0..self.waves).map(|wave| frequency(wave).powi(-2)).sum();
         let power =
             |feature| if self.kind(feature).is_categorical() { 1.0 } else { 1.0 + of_waves };
-        (0..self.features).map(power).sum()
+        (0..self.features).map(power).sum::<f32>() + self.cycles.len() as f32
     }
 
     /// Hands over what the conditioner sees of the first features of a row, input by input.
@@ -275,9 +278,15 @@ impl ArEbmConfig {
                             input(first + k, f32::from(u8::from(*atom == value)));
                         }
                     }
+                    if let Some(turn) = self.turn(feature) {
+                        let (sin, cos) = turn.angle(value).sin_cos();
+                        let last = at + self.inputs_of(feature);
+                        input(last - 2, sin as f32);
+                        input(last - 1, cos as f32);
+                    }
                 }
             }
-            at += kind.inputs(self.waves);
+            at += self.inputs_of(feature);
         }
     }
 

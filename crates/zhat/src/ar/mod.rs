@@ -7,6 +7,7 @@ mod classes;
 mod coefficients;
 mod config;
 mod criterion;
+mod cycle;
 mod defence;
 mod device;
 mod dropout;
@@ -43,6 +44,7 @@ pub use config::{
     ScaleForm,
 };
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
+pub use cycle::{Cycle, Turn};
 pub use device::DeviceStep;
 pub use evaluate::{Evaluator, RowScores};
 pub use kind::FeatureKind;

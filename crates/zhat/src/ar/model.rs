@@ -167,7 +167,7 @@ impl ArEbm {
     /// What a masked conditioner sees of the first `known` features; only numbers on the line can have a graph.
     fn inputs_of(&self, prefix: Tensor<2>, known: usize) -> Tensor<2> {
         let config = &self.shape;
-        if config.kinds.is_empty() && config.waves == 0 {
+        if config.kinds.is_empty() && config.waves == 0 && config.cycles.is_empty() {
             return prefix;
         }
         let columns = prefix.dims()[1];
@@ -191,7 +191,11 @@ impl ArEbm {
                         [angle.clone().sin(), angle.cos()].map(|wave| wave / frequency(of))
                     };
                     let waves = (0..config.waves).flat_map(wave);
-                    Tensor::cat(std::iter::once(x.clone()).chain(waves).collect(), 1)
+                    let cycle = config.turn(feature).into_iter().flat_map(|turn| {
+                        let angle = turn.angles(x.clone());
+                        [angle.clone().sin(), angle.cos()]
+                    });
+                    Tensor::cat(std::iter::once(x.clone()).chain(waves).chain(cycle).collect(), 1)
                 }
                 _ => {
                     let values = seen.iter().flat_map(|seen| &seen[inputs.clone()]).copied();

@@ -266,6 +266,7 @@ fn fast_gradients_equal_plain_autodiff_in_every_corner_of_the_family() {
             corner.outlier_share = [0.0, 0.05][at % 2];
             let is_masked = corner.conditioner == Conditioner::Masked;
             corner.waves = if is_masked { at % 3 } else { 0 };
+            corner.cycles = if is_masked && at % 4 < 2 { cycles(features) } else { Vec::new() };
             corner.energy_dropout = [None, Some(0.0), Some(0.5)][at % 3].filter(|_| dropout > 0.0);
             let local = corner.normalisation == Normalisation::Local;
             let criteria = if local { &CRITERIA[..2] } else { &CRITERIA[..3] };
@@ -277,6 +278,19 @@ fn fast_gradients_equal_plain_autodiff_in_every_corner_of_the_family() {
             }
         }
     }
+}
+
+/// The first feature wound up, the last one a circle.
+fn cycles(features: usize) -> Vec<Cycle> {
+    let first = Cycle { feature: 0, turn: Turn::Line { radians: 4.0 } };
+    let last = Cycle { feature: features - 1, turn: Turn::Circle { scale: 1.5, shift: -0.2 } };
+    if features == 1 { vec![first] } else { vec![first, last] }
+}
+
+/// A cycle of every feature that is a number.
+fn cycles_of(kinds: &[FeatureKind]) -> Vec<Cycle> {
+    let numbers = kinds.iter().enumerate().filter(|(_, kind)| !kind.is_categorical());
+    numbers.map(|(feature, _)| Cycle { feature, turn: Turn::Line { radians: 3.0 } }).collect()
 }
 
 /// Classes at the beginning, in the middle and at the end, a single class, and cells.
@@ -306,6 +320,7 @@ fn fast_gradients_equal_plain_autodiff_for_features_of_every_kind() {
                     gaussian_mixture: at % 2 == 0,
                     head,
                     kinds: kinds.clone(),
+                    cycles: if dropout > 0.0 { cycles_of(&kinds) } else { Vec::new() },
                     ..config(kinds.len(), [32, 24], dropout, Activation::Elu)
                 };
                 for criterion in [Method::MlIs, Method::Rnce, Method::QOnly] {

@@ -222,6 +222,15 @@ fn one(
     }
     match said {
         None => {}
+        Some(SaidKind::Cyclic(said)) => {
+            let period = match said.of_numbers(&found.form) {
+                Ok(period) => period,
+                Err(expected) => return refused(&expected),
+            };
+            found.kind = cyclic(&values, period, is_measure(&found.form));
+            (found.cycle, found.note) = (Some(period), format!("comes round every {said}"));
+            return Ok((found, None));
+        }
         Some(SaidKind::Positive) if low <= 0.0 => {
             return refused(&format!("of a column above 0, and {} is in it", found.form.text(low)));
         }
@@ -280,6 +289,28 @@ fn one(
         Kind::Continuous
     };
     Ok(with_atoms(found))
+}
+
+/// What a column that comes round again is apart from that: cells, where it has them; a circle, where a number never goes further than once
+/// around; and any number otherwise.
+fn cyclic(values: &[f32], period: f64, is_measure: bool) -> Kind {
+    let mut sorted: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let (least, most) = (sorted[0], sorted[sorted.len() - 1]);
+    if let Some(values) = discrete(values, false).filter(|_| least < most) {
+        return Kind::Integer { values };
+    }
+    if !is_measure || most - least > period {
+        return Kind::Continuous;
+    }
+    // Written from 0, or from half a turn below it, as people do; else from the least there is.
+    let ends = [0.0, -0.5 * period];
+    let low = ends.into_iter().find(|low| least >= *low && most <= low + period).unwrap_or(least);
+    let around = sorted.windows(2).map(|pair| (pair[1] - pair[0], pair[0]));
+    let (gap, before) = around
+        .chain([(least + period - most, most)])
+        .fold((f64::NEG_INFINITY, most), |widest, gap| if gap.0 > widest.0 { gap } else { widest });
+    Kind::Circle { low, period, cut: before + 0.5 * gap }
 }
 
 /// Values that come again and again among others that hardly ever do: in more than one row of a hundred, and in many times more than any
@@ -506,6 +537,28 @@ mod tests {
         let date = of_words(|row| format!("2024-0{}-{:02}", 1 + row % 9, 1 + row % 28));
         assert!(matches!(date.kind, Kind::Integer { .. }) && date.form == Form::Date);
         assert_eq!(date.text(19_800.2), "2024-03-18");
+    }
+
+    #[test]
+    fn what_comes_round_again_is_cells_a_circle_or_a_line() {
+        let say = |value: &dyn Fn(usize) -> f32, said: &str| {
+            let values = (0..300).map(value).collect();
+            let said = BTreeMap::from([("a".to_owned(), said.parse().unwrap())]);
+            find("t", Table::new(vec!["a".into()], values), vec![None], &[], &said)
+        };
+        let hours = say(&|row| (row % 24) as f32, "cyclic:24").unwrap().kinds.remove(0);
+        assert!(matches!(hours.kind, Kind::Integer { .. }) && hours.cycle == Some(24.0));
+        // Directions around north, none of them between 90 and 270 degrees: cut in the south.
+        let north = |row: usize| (180.0 * spread(row) - 90.0).rem_euclid(360.0);
+        let north = say(&north, "cyclic:360").unwrap().kinds.remove(0);
+        let Kind::Circle { low, period, cut } = north.kind else { panic!("{north:?}") };
+        assert_eq!((low, period), (0.0, 360.0));
+        assert!((cut - 180.0).abs() < 2.0, "{cut}");
+        assert_eq!(north.note, "comes round every 360");
+        let further = say(&|row| 1000.0 * spread(row), "cyclic:360").unwrap().kinds.remove(0);
+        assert_eq!((further.kind, further.cycle), (Kind::Continuous, Some(360.0)));
+        let error = say(&|row| 1000.0 * spread(row), "cyclic:1d").unwrap_err().to_string();
+        assert!(error.contains("a=cyclic:1d") && error.contains("cyclic:24"), "{error}");
     }
 
     #[test]

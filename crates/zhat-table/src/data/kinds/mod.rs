@@ -4,12 +4,14 @@ mod date;
 mod find;
 mod form;
 mod levels;
+mod period;
 mod said;
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use find::{Found, find, recode, settle_levels};
 pub use form::Form;
+pub use period::Period;
 pub use said::SaidKind;
 
 use super::standardise::Shape;
@@ -28,6 +30,9 @@ pub struct ColumnKind {
     /// Values that come again and again among others that do not, such as the 0 of a column that is often 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub atoms: Vec<Atom>,
+    /// After how much it comes round again, in the units of its numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle: Option<f64>,
     /// Smallest and largest value, as they were read; none of words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
@@ -64,6 +69,15 @@ pub enum Kind {
         /// All are below it.
         high: f64,
     },
+    /// Numbers that come round again, such as directions.
+    Circle {
+        /// The least of its values as they are written.
+        low: f64,
+        /// As many further, it is the same again.
+        period: f64,
+        /// Where it is cut open: the middle of the widest gap.
+        cut: f64,
+    },
     /// One of many ordered values, such as a whole number: it has a probability and not a density.
     Integer {
         /// The values, increasing.
@@ -85,6 +99,7 @@ impl Kind {
             Self::Continuous => "continuous",
             Self::Positive => "positive",
             Self::Bounded { .. } => "bounded",
+            Self::Circle { .. } => "cyclic",
             Self::Integer { .. } => "integer",
             Self::Categorical { levels } if levels.len() == 3 => "yes/no",
             Self::Categorical { .. } => "categorical",
@@ -98,6 +113,9 @@ impl Kind {
             Self::Continuous | Self::Identifier => Shape::Line,
             Self::Positive => Shape::Positive,
             Self::Bounded { low, high } => Shape::Bounded { low: *low, high: *high },
+            Self::Circle { low, period, cut } => {
+                Shape::Circle { low: *low, period: *period, cut: *cut }
+            }
             Self::Integer { values } => Shape::Values { values: values.clone() },
             Self::Categorical { levels } => Shape::Classes { levels: levels.len() },
         }
@@ -119,7 +137,8 @@ impl ColumnKind {
     /// A column of numbers.
     pub fn new(name: &str, kind: Kind) -> Self {
         let (form, note) = (Form::default(), String::new());
-        Self { name: name.into(), kind, form, atoms: Vec::new(), range: None, missing: 0, note }
+        let (atoms, cycle, range) = (Vec::new(), None, None);
+        Self { name: name.into(), kind, form, atoms, cycle, range, missing: 0, note }
     }
 
     /// How its numbers, or the codes of its words, become features.

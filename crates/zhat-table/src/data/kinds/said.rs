@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::period::Period;
 use crate::data::error::{Error, Result};
 
 /// What a user says that a column is.
@@ -17,6 +18,8 @@ pub enum SaidKind {
     Positive,
     /// Numbers between two bounds.
     Bounded(f64, f64),
+    /// A date, a time or a number that comes round again after so much.
+    Cyclic(Period),
     /// Whole numbers, or others that are ordered and come again and again.
     Integer,
     /// Words, or numbers that stand for some.
@@ -25,7 +28,7 @@ pub enum SaidKind {
     Identifier,
 }
 
-const EXPECTED: &str = "COLUMN=KIND, where KIND is continuous, positive, bounded:LOW:HIGH, integer, categorical or identifier";
+const EXPECTED: &str = "COLUMN=KIND, where KIND is continuous, positive, bounded:LOW:HIGH, cyclic:PERIOD (1d, 24), integer, categorical or identifier";
 
 impl SaidKind {
     /// Reads `COLUMN=KIND`, one or several with commas between them.
@@ -51,6 +54,9 @@ impl FromStr for SaidKind {
             "integer" => Self::Integer,
             "categorical" | "yes/no" => Self::Categorical,
             "identifier" => Self::Identifier,
+            _ if text.starts_with("cyclic:") => {
+                Self::Cyclic(text["cyclic:".len()..].parse().map_err(|()| wrong())?)
+            }
             _ => {
                 let bounds = text.strip_prefix("bounded:").ok_or_else(wrong)?;
                 let (low, high) = bounds.split_once(':').ok_or_else(wrong)?;
@@ -71,6 +77,7 @@ impl fmt::Display for SaidKind {
             Self::Continuous => f.write_str("continuous"),
             Self::Positive => f.write_str("positive"),
             Self::Bounded(low, high) => write!(f, "bounded:{low}:{high}"),
+            Self::Cyclic(period) => write!(f, "cyclic:{period}"),
             Self::Integer => f.write_str("integer"),
             Self::Categorical => f.write_str("categorical"),
             Self::Identifier => f.write_str("identifier"),
@@ -98,14 +105,25 @@ mod tests {
 
     #[test]
     fn kinds_are_said_by_name_and_come_back() {
-        let said = SaidKind::list("income=positive, a=b=categorical,share=bounded:0:100").unwrap();
+        let said =
+            SaidKind::list("income=positive, a=b=categorical,share=bounded:0:100,when=cyclic:12h")
+                .unwrap();
         assert_eq!(said[0], ("income".into(), SaidKind::Positive));
         assert_eq!(said[1], ("a=b".into(), SaidKind::Categorical));
         assert_eq!(said[2].1, SaidKind::Bounded(0.0, 100.0));
         for (_, kind) in said {
             assert_eq!(kind.to_string().parse::<SaidKind>().unwrap(), kind);
         }
-        for wrong in ["a", "a=", "a=number", "a=bounded", "a=bounded:1:0", "a=bounded:x:1"] {
+        for wrong in [
+            "a",
+            "a=",
+            "a=number",
+            "a=bounded",
+            "a=bounded:1:0",
+            "a=bounded:x:1",
+            "a=cyclic",
+            "a=cyclic:0",
+        ] {
             let error = SaidKind::list(wrong).unwrap_err().to_string();
             assert!(error.contains("COLUMN=KIND"), "{error}");
         }
