@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from zhat import _weights
-from zhat._density import Density
+from zhat._estimator import OnDensity
 
 
-class AnomalyDetector(OutlierMixin, BaseEstimator):
+class AnomalyDetector(OutlierMixin, OnDensity):
     """Rows with a low density are strange.
 
     Parameters
@@ -51,13 +51,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """Fits the density and finds the threshold, of rows as often as ``sample_weight`` says; ``y`` is ignored."""
         if not (isinstance(self.contamination, (int, float, np.number)) and 0 < self.contamination <= 0.5):
             raise ValueError(f"contamination is {self.contamination!r}, but must be above 0 and at most 0.5")
-        density = Density(random_state=self.random_state) if self.density is None else clone(self.density)
-        self.density_ = density.fit(X, sample_weight=sample_weight)
-        self.n_features_in_ = self.density_.n_features_in_
-        if hasattr(self.density_, "feature_names_in_"):
-            self.feature_names_in_ = self.density_.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._fit_density(X, sample_weight)
         log_density = self._log_density(X)
         self.decision_scores_ = -log_density
         weights = _weights.checked(sample_weight, len(log_density))
@@ -86,13 +80,3 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """The log-density of each column given those before it: the lowest say what makes a row strange."""
         check_is_fitted(self, "density_")
         return self.density_.explain(X)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
-    def _more_tags(self):
-        return {"allow_nan": True, "X_types": ["2darray", "categorical", "string"]}
