@@ -6,8 +6,10 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from zhat import _weights
+from zhat import _settings, _weights
 from zhat._estimator import OnDensity
+from zhat._table import read
+from zhat._usual import chosen, usual_rows
 
 
 class AnomalyDetector(OutlierMixin, OnDensity):
@@ -19,6 +21,10 @@ class AnomalyDetector(OutlierMixin, OnDensity):
         The density that is fitted; the default one where there is none.
     contamination : float in (0, 0.5], default 0.1
         Share of the training rows that are strange: below its quantile of their log-densities rows are called so.
+    trim : bool, default True
+        Whether rows of that share, the strangest by an isolation forest, are left out of what the density is fitted to. A density that is
+        fitted to strange rows that lie together learns where they are, and calls them usual. Where the training rows are known to be usual, False learns
+        from all of them.
     random_state : int, RandomState or None, default 0
         Seed of the fit.
 
@@ -42,19 +48,25 @@ class AnomalyDetector(OutlierMixin, OnDensity):
     array([ 1, -1])
     """
 
-    def __init__(self, density=None, *, contamination=0.1, random_state=0):
+    def __init__(self, density=None, *, contamination=0.1, trim=True, random_state=0):
         self.density = density
         self.contamination = contamination
+        self.trim = trim
         self.random_state = random_state
 
     def fit(self, X, y=None, sample_weight=None):
         """Fits the density and finds the threshold, of rows as often as ``sample_weight`` says; ``y`` is ignored."""
         if not (isinstance(self.contamination, (int, float, np.number)) and 0 < self.contamination <= 0.5):
             raise ValueError(f"contamination is {self.contamination!r}, but must be above 0 and at most 0.5")
-        self._fit_density(X, sample_weight)
+        table = read(X, type(self).__name__)
+        weights = _weights.checked(sample_weight, table.rows)
+        rows = usual_rows(table, self.contamination, weights, _settings.seed(self.random_state)) if self.trim else None
+        if rows is None:
+            self._fit_density(X, weights)
+        else:
+            self._fit_density(chosen(X, table.schema.kind, rows), None if weights is None else weights[rows])
         log_density = self._log_density(X)
         self.decision_scores_ = -log_density
-        weights = _weights.checked(sample_weight, len(log_density))
         self.offset_ = _weights.quantile(log_density, self.contamination, weights)
         self.labels_ = (log_density < self.offset_).astype(int)
         return self
