@@ -10,6 +10,7 @@ pub mod compare;
 pub mod data;
 pub mod density;
 pub mod error;
+mod features;
 pub mod fit;
 pub mod fitted;
 mod memory;

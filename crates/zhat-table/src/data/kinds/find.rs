@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::atoms::{atoms, places};
+use super::cyclic::cyclic;
 use super::form::Form;
 use super::levels::levels;
-use super::{Atom, ColumnKind, Kind, SaidKind};
+use super::{ColumnKind, Kind, SaidKind};
 use crate::data::checks::{Ties, is_counter, is_identifier, is_named_so, ties};
 use crate::data::error::{Error, Result};
 use crate::data::nearest::{listing, nearest};
-use crate::data::shape::Shape;
 use crate::data::table::Table;
 
 /// More cells than this are no help: a number in one of them is as good as any.
@@ -22,14 +23,6 @@ const MOSTLY_DIFFERENT: f64 = 0.5;
 const MANY_WORDS: usize = 50;
 /// Decimals that are looked for.
 const MOST_DECIMALS: usize = 4;
-
-/// A value in more than this share of the rows, in more than so many, and in so many times more than others may be an atom.
-const ATOM_SHARE: f64 = 0.01;
-const ATOM_ROWS: usize = 10;
-const STANDS_OUT: f64 = 20.0;
-/// Atoms, at most, and different values that have to be left elsewhere.
-const MOST_ATOMS: usize = 8;
-const LEAST_ELSEWHERE: usize = 20;
 
 /// A table of the columns that are modelled, and what all of them are.
 #[derive(Debug)]
@@ -291,80 +284,6 @@ fn one(
     Ok(with_atoms(found))
 }
 
-/// What a column that comes round again is apart from that: cells, where it has them; a circle, where a number never goes further than once
-/// around; and any number otherwise.
-fn cyclic(values: &[f32], period: f64, is_measure: bool) -> Kind {
-    let mut sorted: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let (least, most) = (sorted[0], sorted[sorted.len() - 1]);
-    if let Some(values) = discrete(values, false).filter(|_| least < most) {
-        return Kind::Integer { values };
-    }
-    if !is_measure || most - least > period {
-        return Kind::Continuous;
-    }
-    // Written from 0, or from half a turn below it, as people do; else from the least there is.
-    let ends = [0.0, -0.5 * period];
-    let low = ends.into_iter().find(|low| least >= *low && most <= low + period).unwrap_or(least);
-    let around = sorted.windows(2).map(|pair| (pair[1] - pair[0], pair[0]));
-    let (gap, before) = around
-        .chain([(least + period - most, most)])
-        .fold((f64::NEG_INFINITY, most), |widest, gap| if gap.0 > widest.0 { gap } else { widest });
-    Kind::Circle { low, period, cut: before + 0.5 * gap }
-}
-
-/// Values that come again and again among others that hardly ever do: in more than one row of a hundred, and in many times more than any
-/// other value on average. Decimals that a measurement was rounded to are none, since all of them come again.
-fn atoms(values: &[f32]) -> Vec<f32> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f32::total_cmp);
-    let mut counts: Vec<(usize, f32)> =
-        sorted.chunk_by(|a, b| a == b).map(|run| (run.len(), run[0])).collect();
-    counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    let (mut rows, mut distinct) = (values.len(), counts.len());
-    let least = ATOM_ROWS.max((ATOM_SHARE * rows as f64) as usize);
-    let mut found = Vec::new();
-    for &(count, value) in counts.iter().take(MOST_ATOMS) {
-        if count <= least || distinct <= LEAST_ELSEWHERE {
-            break;
-        }
-        (rows, distinct) = (rows - count, distinct - 1);
-        found.push((count, value));
-    }
-    let usual = rows as f64 / distinct.max(1) as f64;
-    found.retain(|(count, _)| *count as f64 > STANDS_OUT * usual);
-    let mut found: Vec<f32> = found.into_iter().map(|(_, value)| value).collect();
-    found.sort_unstable_by(f32::total_cmp);
-    found
-}
-
-/// Where atoms are put on the line: where they are, if the others could be there; or else beyond all of them.
-fn places(atoms: &[f32], rest: &Shape, range: [f64; 2]) -> Vec<Atom> {
-    let [low, high] = range.map(|end| rest.number(end));
-    // As far out as a tenth of all there is: near enough for a network, and nobody else's place.
-    let step = 0.1 * (high - low).max(f64::MIN_POSITIVE);
-    let outside = |value: f64| rest.log_derivative(value) == f64::NEG_INFINITY;
-    let below =
-        atoms.iter().filter(|&&atom| outside(f64::from(atom)) && f64::from(atom) <= range[0]);
-    let (mut left, mut right) = (below.count() as f64, 0.0);
-    let place = |&atom: &f32| {
-        let value = f64::from(atom);
-        let place = match outside(value) {
-            false => rest.number(value),
-            true if value <= range[0] => {
-                left -= 1.0;
-                low - (left + 1.0) * step
-            }
-            true => {
-                right += 1.0;
-                high + right * step
-            }
-        };
-        Atom { value, place }
-    };
-    atoms.iter().map(place).collect()
-}
-
 /// Whether 0 means something: that of a calendar does not.
 fn is_measure(form: &Form) -> bool {
     !matches!(form, Form::Date | Form::Time { .. })
@@ -374,7 +293,7 @@ fn is_measure(form: &Form) -> bool {
 ///
 /// A measurement of a decimal or two comes again and again too, but what is asked of it is a density, in the same units as that of
 /// any other model, and not the mass of a cell.
-fn discrete(values: &[f32], said: bool) -> Option<Vec<f64>> {
+pub(super) fn discrete(values: &[f32], said: bool) -> Option<Vec<f64>> {
     let mut distinct: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
     distinct.sort_unstable_by(f64::total_cmp);
     distinct.dedup();

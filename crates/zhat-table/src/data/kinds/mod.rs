@@ -1,5 +1,7 @@
 //! What the columns of a table are: found out from the data or said by the user, shown, and kept with the model.
 
+mod atoms;
+mod cyclic;
 mod date;
 mod find;
 mod form;
