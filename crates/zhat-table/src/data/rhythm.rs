@@ -51,7 +51,7 @@ impl Rhythm {
             cells.round() <= MOST_PARTS as f64 && (cells - cells.round()).abs() < 1e-6 * cells
         });
         let parts = match of_cells {
-            _ if !((high - low) >= LEAST_CYCLES * period) => 1,
+            _ if high - low < LEAST_CYCLES * period => 1,
             Some(cells) => cells.round() as usize,
             None => (by_rows as usize).clamp(1, MOST_PARTS),
         };
