@@ -108,7 +108,7 @@ fn hint(error: &anyhow::Error) -> String {
         "rows of a distance" => "--wasserstein",
         "num_particles" => "--particles",
         "particles" | "estimates" | "given" | "quantiles" | "copies" | "criteria" | "repeats"
-        | "steps" | "time" | "threads" => return format!(" (--{name})"),
+        | "steps" | "time" | "threads" | "device" => return format!(" (--{name})"),
         _ => return String::new(),
     };
     format!(" ({flag})")

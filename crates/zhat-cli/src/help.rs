@@ -7,11 +7,12 @@ use clap::{CommandFactory, FromArgMatches, ValueHint};
 use crate::Arguments;
 
 /// The commands in the order in which they are met.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("A density for a table", &["fit", "report", "compare"]),
     ("What it is for", &["evaluate", "score", "sample", "impute"]),
     ("Data and settings", &["data", "config"]),
-    ("The paper", &["theory", "reproduce", "bench"]),
+    ("The paper", &["theory", "reproduce"]),
+    ("Speed", &["devices", "bench"]),
     ("The program itself", &["completions", "man"]),
 ];
 
@@ -47,6 +48,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ("zhat fit table.csv --target price", "the density of one column given all others"),
         ("zhat fit table.csv --set training.batch-size=64", "one setting changed; `zhat config` lists them all"),
         ("mpirun -n 4 zhat fit table.csv", "four processes, where zhat was built with the feature mpi"),
+        ("zhat fit table.csv --device vulkan", "on a graphics processor; `zhat devices` lists them"),
         ("zhat fit --resume --out out/mine", "goes on with a run that was stopped, to the same bits"),
     ]),
     ("evaluate", &[
@@ -99,7 +101,14 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ("zhat reproduce proposals", "the paper's figure, with a report"),
         ("zhat reproduce table1 --datasets power --budget 20m", "a reduced table"),
     ]),
-    ("bench", &[("zhat bench --preset power --criterion smc-rnce", "seconds for a training step")]),
+    ("devices", &[
+        ("zhat devices", "what --device can name here"),
+        ("zhat fit table.csv --device vulkan", "trains on a graphics processor, where zhat was built with the feature vulkan"),
+    ]),
+    ("bench", &[
+        ("zhat bench --preset power --criterion smc-rnce", "seconds for a training step"),
+        ("zhat bench --device vulkan", "the same on a device, and how often the CPU waits for it"),
+    ]),
     ("completions", &[
         ("zhat completions bash > ~/.local/share/bash-completion/completions/zhat", "for bash"),
         ("zhat completions zsh > ~/.zfunc/_zhat", "for zsh, with ~/.zfunc in its fpath"),

@@ -88,6 +88,8 @@ enum Command {
     Data(commands::data::Action),
     /// Every setting of a fit: its name, type, default and what it does
     Config(commands::config::Arguments),
+    /// The devices of this machine that networks can run on
+    Devices(commands::devices::Arguments),
     /// Measure the training step of the autoregressive EBM
     Bench(commands::bench::Arguments),
     /// Run an experiment of the paper and write its figures and a report
@@ -114,6 +116,7 @@ fn command(arguments: Arguments) -> anyhow::Result<exit::Outcome> {
         Command::Report(arguments) => commands::report::run(&arguments),
         Command::Data(action) => commands::data::run(&action),
         Command::Config(arguments) => commands::config::run(&arguments),
+        Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Reproduce(experiment) => commands::reproduce::run(&experiment),
         Command::Completions(arguments) => commands::completions::run(&arguments),

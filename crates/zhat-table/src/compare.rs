@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use zhat::criterion::Method;
+use zhat::ranks::Workers;
 use zhat::watch::Watch;
 use zhat_report::figure::{Colour, Figure, Panel, Scale, Series};
 use zhat_report::page::Page;
@@ -43,7 +44,7 @@ pub enum Budget {
 }
 
 /// What is compared.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct CompareOptions {
     /// The criteria.
     pub criteria: Vec<Method>,
@@ -51,8 +52,8 @@ pub struct CompareOptions {
     pub budget: Budget,
     /// Fits of every criterion, each with a seed of its own for split, start and draws; the criteria share them.
     pub repeats: u64,
-    /// Threads; 0 for as many as there are cores.
-    pub threads: usize,
+    /// Who does the work.
+    pub workers: Workers,
     /// Go on with what is in the directory.
     pub resume: bool,
 }
@@ -215,7 +216,9 @@ fn cell(
     };
     match (&known, options.budget, &limit) {
         (_, Budget::Steps(steps), _) => config.scale_to(steps),
-        (None, _, Some(limit)) => limit.schedule(&mut config, data, options.threads, watch)?,
+        (None, _, Some(limit)) => {
+            limit.schedule(&mut config, data, options.workers.clone(), watch)?
+        }
         _ => (),
     }
     if let Some(run) = &known {
@@ -233,7 +236,7 @@ fn cell(
         }
     }
     let mut session = match &known {
-        None => Session::start(config, data.clone(), &directory, options.threads, watch)?,
+        None => Session::start(config, data.clone(), &directory, options.workers.clone(), watch)?,
         Some(run) => {
             if FitConfig::read(&run.config())? != config {
                 let reason = format!(
@@ -243,21 +246,22 @@ fn cell(
                 return Err(TableError::config(reason));
             }
             if let Ok(report) = read_sealed(&run.results()) {
-                return read_cell(&directory, report, data, options.threads).map(Some);
+                return read_cell(&directory, report, data, &options.workers).map(Some);
             }
-            Session::resume(config, data.clone(), &directory, options.threads, watch)?.0
+            let workers = options.workers.clone();
+            Session::resume(config, data.clone(), &directory, workers, watch)?.0
         }
     };
     // A cell that is taken up takes all its steps, as a fit does.
     let limit = limit.filter(|_| known.is_none());
     match session.run(limit.as_ref(), watch, &mut |event: &Event| observer(event))? {
-        Some(report) => read_cell(&directory, report, data, options.threads).map(Some),
+        Some(report) => read_cell(&directory, report, data, &options.workers).map(Some),
         None => Ok(None),
     }
 }
 
-fn read_cell(out: &Path, report: FitReport, data: &Prepared, threads: usize) -> Result<Cell> {
-    let fitted = Fitted::open(out, threads, Default::default())?;
+fn read_cell(out: &Path, report: FitReport, data: &Prepared, workers: &Workers) -> Result<Cell> {
+    let fitted = Fitted::open(out, workers.clone(), Default::default())?;
     // While the proposal alone is trained, the model says nothing yet.
     let warm_up = fitted.config()?.step.warm_up as f64;
     let mut validation = validation_curve(&report, &read_metrics(fitted.run())?);

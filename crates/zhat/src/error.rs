@@ -53,6 +53,13 @@ pub enum Error {
     #[error("on rank {rank}: {reason}")]
     OnRank { rank: usize, reason: String, recoverable: bool },
 
+    /// A device computes something else than the CPU.
+    #[error(
+        "the device finds a loss of {loss} where the CPU has {expected}, and its gradient is {away} of its norm away from the \
+         CPU's, where {most} is allowed: its results would be wrong. Use another device, or the CPU."
+    )]
+    WrongDevice { loss: f64, expected: f64, away: f64, most: f64 },
+
     /// Whoever watches the work asked it to stop.
     #[error("stopped before the end")]
     Stopped,

@@ -12,6 +12,7 @@
 pub mod ar;
 pub mod chain;
 pub mod criterion;
+pub mod device;
 pub mod diagnostics;
 pub mod error;
 pub mod evaluate;

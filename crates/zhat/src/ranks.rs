@@ -4,6 +4,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use burn::tensor::Device;
+
 use crate::error::{Error, Result};
 use crate::watch::Watch;
 
@@ -40,17 +42,18 @@ impl Ranks for Alone {
     }
 }
 
-/// Who does the work: the threads of this process, and the ranks that it is one of.
+/// Who does the work: the threads of this process, the ranks that it is one of, and a device beside the CPU if there is one.
 #[derive(Debug, Clone)]
 pub struct Workers {
     threads: usize,
     ranks: Arc<dyn Ranks>,
+    device: Option<Device>,
 }
 
 impl From<usize> for Workers {
     /// The threads of this process alone; 0 means as many as there are cores.
     fn from(threads: usize) -> Self {
-        Self { threads, ranks: Arc::new(Alone) }
+        Self { threads, ranks: Arc::new(Alone), device: None }
     }
 }
 
@@ -62,7 +65,26 @@ impl Workers {
             let expected = "1, 2, 4, 8 or another power of two: sums are a binary tree, of which each has an equal part";
             return Err(Error::setting("number of ranks", size, expected));
         }
-        Ok(Self { threads, ranks })
+        Ok(Self { threads, ranks, device: None })
+    }
+
+    /// With a device on which networks run ([`DeviceName::open`](crate::device::DeviceName::open)); nothing for the CPU's own engine.
+    pub fn on(self, device: Option<Device>) -> Result<Self> {
+        if device.is_some() && !self.is_alone() {
+            let expected = "cpu where there are several ranks: sums over devices have no order that could be kept";
+            return Err(Error::setting("device", "one beside the CPU", expected));
+        }
+        Ok(Self { device, ..self })
+    }
+
+    /// The device beside the CPU, without autodiff.
+    pub fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
+    }
+
+    /// Where a model in training is: on that device, or in this machine's memory.
+    pub fn training_device(&self) -> Device {
+        self.device.clone().unwrap_or_else(Device::flex).autodiff()
     }
 
     /// Threads of each rank; 0 means as many as there are cores.

@@ -3,14 +3,16 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use zhat::ar::{ArEbmConfig, ArStep, ArStepConfig, Evaluator, products_alone};
+use zhat::ar::{ArEbmConfig, ArStepConfig, Evaluator, PlacedStep, products_alone};
 use zhat::burn::tensor::{Device, Tensor, TensorData};
 use zhat::criterion::Method;
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::train::{Batch, OptimiserConfig, Trainer, TrainingConfig};
 use zhat_paper::presets::Preset;
 use zhat_report::{Align, Table};
 
+use super::device_options::DeviceOptions;
 use super::flops::{score_flops, step_flops, step_networks};
 use crate::exit::Outcome;
 use crate::ranks;
@@ -38,9 +40,8 @@ pub struct Arguments {
     /// One more setting of the model or the step, such as model.conditioner=masked; may be given several times
     #[arg(long = "set", value_name = "SECTION.NAME=VALUE")]
     settings: Vec<String>,
-    /// Threads; 0 for as many as there are cores
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    device: DeviceOptions,
     /// Timed steps, after two others
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     steps: u32,
@@ -67,6 +68,8 @@ struct Report {
     features: usize,
     batch: usize,
     threads: usize,
+    /// How often the CPU waits for the device in a step; none where there is no device.
+    reads_per_step: Option<f64>,
     /// Processes that share a step.
     ranks: usize,
     /// Share of the time that the first of them spends in messages, or in waiting for those of the others.
@@ -94,8 +97,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut settings = preset.step;
     settings.num_negatives = arguments.negatives as usize;
     let batch = arguments.batch.map_or(preset.training.batch_size, |batch| batch as usize);
-    let (threads, steps) = (arguments.threads, arguments.steps as usize);
-    let bench = Bench { config, settings, batch, threads, steps };
+    let (workers, steps) = (arguments.device.workers()?, arguments.steps as usize);
+    let bench = Bench { config, settings, batch, workers, steps };
     let report = if arguments.evaluation { bench.scores()? } else { bench.training()? };
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
@@ -110,7 +113,7 @@ struct Bench {
     config: ArEbmConfig,
     settings: ArStepConfig,
     batch: usize,
-    threads: usize,
+    workers: Workers,
     steps: usize,
 }
 
@@ -119,16 +122,26 @@ impl Bench {
     fn training(&self) -> anyhow::Result<Report> {
         let Self { config, settings, batch, .. } = self;
         let streams = Streams::new(0);
-        let model = config.init(&Device::flex().autodiff(), &mut streams.stream("init", 0, 0))?;
+        let device = self.workers.training_device();
+        let model = config.init(&device, &mut streams.stream("init", 0, 0))?;
         let x = TensorData::new(self.random_rows(*batch, &streams), [*batch, config.features]);
         let rows: Batch = Tensor::<2>::from_data(x, &Device::flex()).into();
-        let step = ArStep::new(settings, ranks::workers(self.threads)?)?;
+        let step = PlacedStep::new(settings, self.workers.clone())?;
         let threads = step.num_threads();
         let training = TrainingConfig::new(self.steps as u64 + 2, 5e-4);
         let training = training.with_optimiser(OptimiserConfig::Adam);
         let mut trainer = Trainer::new(model, step, training, streams)?;
         let flops = step_flops(config, settings, *batch);
-        self.measure(*batch, flops, threads, || Ok(trainer.train_step(&rows)?.0.loss))
+        let mut reads = Vec::new();
+        let mut report = self.measure(*batch, flops, threads, || {
+            let loss = trainer.train_step(&rows)?.0.loss;
+            reads.extend(trainer.step().reads());
+            Ok(loss)
+        })?;
+        // Of the steps that were timed, the first two are none.
+        report.reads_per_step =
+            reads.last().map(|last| (last - reads[1]) as f64 / self.steps as f64);
+        Ok(report)
     }
 
     /// Scores random rows.
@@ -137,7 +150,7 @@ impl Bench {
         let model = self.config.init(&Device::flex(), &mut streams.stream("init", 0, 0))?;
         let rows = self.batch * self.settings.candidates();
         let x = self.random_rows(rows, &streams);
-        let evaluator = Evaluator::new(&model, ranks::workers(self.threads)?)?;
+        let evaluator = Evaluator::new(&model, self.workers.clone())?;
         self.measure(rows, score_flops(&self.config, rows), evaluator.num_threads(), || {
             let scores = evaluator.score(&x);
             Ok(-scores.log_p_tilde.iter().sum::<f64>() / rows as f64)
@@ -195,6 +208,7 @@ impl Bench {
             features,
             batch,
             threads,
+            reads_per_step: None,
             loss,
         })
     }
@@ -285,6 +299,9 @@ fn table(report: &Report) -> Table {
         ("peak memory", memory),
     ] {
         table.row([name.to_owned(), value]);
+    }
+    if let Some(reads) = report.reads_per_step {
+        table.row(["reads that wait for the device, a step".into(), format!("{reads:.0}")]);
     }
     if report.ranks > 1 {
         let Report { ranks, communication_share, messages_per_step, megabytes_per_step, .. } =

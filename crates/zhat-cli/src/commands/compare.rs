@@ -8,6 +8,7 @@ use zhat_table::compare::{Budget, CompareOptions, compare};
 use zhat_table::fit::Event;
 
 use super::config_options::ConfigOptions;
+use super::device_options::DeviceOptions;
 use super::show_options::ShowOptions;
 use super::time_options::TimeOptions;
 use crate::exit::Outcome;
@@ -26,9 +27,8 @@ pub struct Arguments {
     /// Fits of each criterion, with a seed each; the n-th of each has the same one
     #[arg(long, default_value_t = 1)]
     repeats: u64,
-    /// Threads; 0 for as many as there are cores
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    device: DeviceOptions,
     /// Directory for the fits, comparison.json, the figure and report.html
     #[arg(long, default_value = "out/compare")]
     out: PathBuf,
@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             None => Budget::Steps(config.training.num_steps),
         },
         repeats: arguments.repeats,
-        threads: arguments.threads,
+        workers: arguments.device.alone()?,
         resume: arguments.resume,
     };
     let advice =

@@ -16,12 +16,12 @@ use zhat_table::run::{RunDirectory, RunLock};
 use zhat_table::{Prepared, TableError, prepare_watched, report};
 
 use super::config_options::ConfigOptions;
+use super::device_options::DeviceOptions;
 use super::show_options::ShowOptions;
 use super::time_options::{TimeOptions, duration};
 use crate::exit::{Outcome, is_stop, with_flags};
 use crate::interrupt;
 use crate::progress::FitBar;
-use crate::ranks;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -38,9 +38,8 @@ pub struct Arguments {
     /// End training after this time wherever it is; --time fits the schedule to it
     #[arg(long, value_parser = duration, conflicts_with_all = ["time", "processor_time"])]
     max_time: Option<Duration>,
-    /// Threads; 0 for as many as there are cores
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    device: DeviceOptions,
     /// Run directory
     #[arg(long, default_value = "out/fit")]
     out: PathBuf,
@@ -101,8 +100,8 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
         let reason = "time: a run that is resumed has its number of steps; leave it out".into();
         return Err(TableError::Config { reason }.into());
     }
-    let workers = ranks::workers(arguments.threads)?;
-    let (out, threads) = (&arguments.out, arguments.threads);
+    let workers = arguments.device.workers()?;
+    let out = &arguments.out;
     let stored = arguments.resume.then(|| of_first(&workers, || FitConfig::read_run(out)));
     let stored = stored.transpose()?;
     // Said now, and not after the data have been read.
@@ -176,8 +175,8 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
     let redraw =
         format!("; the results are there, draw the page with `zhat report {}`", out.display());
     interrupt::advise(redraw.clone());
-    let page =
-        Fitted::open(out, threads, Arc::clone(watch)).and_then(|fitted| report::write(&fitted));
+    let page = Fitted::open(out, arguments.device.alone()?, Arc::clone(watch))
+        .and_then(|fitted| report::write(&fitted));
     if page.as_ref().is_err_and(TableError::is_stop) {
         eprintln!("stopped{redraw}");
         return Ok(Outcome::Failed);

@@ -6,6 +6,8 @@ pub mod completions;
 pub mod config;
 mod config_options;
 pub mod data;
+mod device_options;
+pub mod devices;
 pub mod evaluate;
 pub mod fit;
 mod flops;

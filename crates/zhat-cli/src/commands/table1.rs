@@ -7,6 +7,7 @@ use zhat_paper::experiment::table1::{self, Approach, Event, Length, Settings};
 use zhat_table::TableError;
 use zhat_table::data::benchmark::{Benchmark, PreparedSet};
 
+use super::device_options::DeviceOptions;
 use super::show_options::ShowOptions;
 use super::time_options::duration;
 use crate::exit::Outcome;
@@ -52,9 +53,8 @@ pub struct Table1 {
     /// Seed of everything random [default: 0]
     #[arg(long)]
     seed: Option<u64>,
-    /// Threads; 0 for as many as there are cores
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    device: DeviceOptions,
     /// Directory for the cells, results.json, the figure and report.html
     #[arg(long, default_value = "out/table1")]
     out: PathBuf,
@@ -70,7 +70,8 @@ pub fn run(arguments: &Table1) -> anyhow::Result<Outcome> {
     let watch = interrupt::watch()?;
     let (mut bar, mut title) = (FitBar::new(arguments.show.quiet, None)?, String::new());
     let mut observer = |event: &Event| show(&mut bar, &mut title, event);
-    let table = table1::run(&settings, &arguments.out, arguments.threads, &watch, &mut observer)?;
+    let workers = arguments.device.alone()?;
+    let table = table1::run(&settings, &arguments.out, workers, &watch, &mut observer)?;
     bar.bar.finish_and_clear();
     if table.cells.is_empty() {
         // Stopped before the first cell: there is nothing to show.

@@ -10,6 +10,7 @@ use zhat_table::data::{Format, Header, Missing, Precision, ReadOptions, TableWri
 use zhat_table::fitted::Fitted;
 use zhat_table::run::Integrity;
 
+use super::device_options::DeviceOptions;
 use crate::interrupt;
 use crate::output::is_stdout;
 use crate::ranks;
@@ -19,9 +20,8 @@ use crate::ranks;
 pub struct RunOptions {
     /// Run directory of a fit
     pub run: PathBuf,
-    /// Threads; 0 for as many as there are cores
-    #[arg(long, default_value_t = 0)]
-    pub threads: usize,
+    #[command(flatten)]
+    device: DeviceOptions,
     /// Show no progress
     #[arg(long)]
     pub quiet: bool,
@@ -33,13 +33,13 @@ impl RunOptions {
     /// Opens the model, and gives what it is watched by.
     pub fn open(&self) -> anyhow::Result<(Fitted, Arc<Watch>)> {
         let watch = interrupt::watch()?;
-        let workers = ranks::workers(self.threads)?;
+        let workers = self.device.workers()?;
         Ok((self.modified.open(&self.run, workers, &watch)?, watch))
     }
 
     /// Opens another model in the same way.
     pub fn open_other(&self, run: &Path, watch: &Arc<Watch>) -> anyhow::Result<Fitted> {
-        self.modified.open(run, self.threads, watch)
+        self.modified.open(run, self.device.alone()?, watch)
     }
 }
 

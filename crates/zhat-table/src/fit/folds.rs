@@ -4,8 +4,9 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
-use zhat::ar::{ArEbm, ArStep};
+use zhat::ar::{ArEbm, PlacedStep};
 use zhat::gaussian_mixture::Selected;
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::train::{Answer, Difference, Ended, Trainer, TrainingConfig, Validated};
 use zhat::watch::Watch;
@@ -70,7 +71,7 @@ pub(super) fn cross_validate(
     config: &FitConfig,
     data: &Prepared,
     known: Option<&Selected>,
-    threads: usize,
+    workers: &Workers,
     watch: &Watch,
     is_over: &dyn Fn() -> bool,
     tell: &mut dyn FnMut(Round),
@@ -80,12 +81,14 @@ pub(super) fn cross_validate(
     let order = Streams::new(config.seed).stream("folds", 0, 0).permutation(number);
     let begin = |fold| {
         let part = fold * number / num_folds..(fold + 1) * number / num_folds;
-        Fold::new(config, data, known, &order, part, fold, watch)
+        Fold::new(config, data, known, workers, &order, part, fold, watch)
     };
     let mut folds: Vec<Fold> = match (0..num_folds).map(begin).collect::<Result<_>>() {
         Err(error) if error.is_stop() => return Ok(None),
         folds => folds?,
     };
+    // A device does one thing after the other.
+    let threads = if workers.device().is_some() { 1 } else { workers.threads() };
     let validator = Validator::new(config, data);
     let weights = folds.iter().map(|fold| fold.weights.clone()).collect::<Option<Vec<_>>>();
     let mut curves = Curves { weights: weights.map(|folds| folds.concat()), ..Curves::default() };
@@ -118,7 +121,9 @@ fn rounds(training: &TrainingConfig) -> Vec<u64> {
 
 /// Some rows left out, and a model that is trained on the others.
 struct Fold {
-    trainer: Trainer<ArEbm, ArStep>,
+    trainer: Trainer<ArEbm, PlacedStep>,
+    /// One thread, and a device where there is one.
+    workers: Workers,
     train: TrainingRows,
     /// In the units of the data.
     left_out: Vec<f32>,
@@ -133,10 +138,12 @@ struct Found {
 }
 
 impl Fold {
+    #[allow(clippy::too_many_arguments)]
     fn new(
         config: &FitConfig,
         data: &Prepared,
         known: Option<&Selected>,
+        workers: &Workers,
         order: &[usize],
         part: Range<usize>,
         fold: usize,
@@ -151,18 +158,21 @@ impl Fold {
         let refit =
             |known: &Selected| known.refit(&numbers(data, &train, &streams), &streams, watch);
         let known = known.map(refit);
-        let model = initial_model(config, data, known.transpose()?, &streams)?;
+        let workers = Workers::from(1).on(workers.device().cloned())?;
+        let device = workers.training_device();
+        let model = initial_model(config, data, known.transpose()?, &streams, &device)?;
         let weights_of = |rows: &mut dyn Iterator<Item = &usize>| -> Option<Vec<f64>> {
             let [weights, ..] = data.weights.as_ref()?;
             Some(rows.map(|&row| weights[row]).collect())
         };
         let counts = weights_of(&mut order[..part.start].iter().chain(&order[part.end..]));
         let train = TrainingRows::new(data, train, counts.as_deref(), &streams)?;
-        let step = ArStep::new(&config.step, 1)?;
+        let step = PlacedStep::new(&config.step, workers.clone())?;
         let trainer = Trainer::new(model, step, config.training.clone(), streams)?;
         let weights = weights_of(&mut order[part.clone()].iter());
         Ok(Self {
             trainer,
+            workers,
             train,
             left_out: data.in_units(&rows(&mut order[part].iter())),
             weights,
@@ -183,7 +193,12 @@ impl Fold {
         }
         self.train.redraw(self.trainer.model(), step, 1)?;
         let weights = self.weights.as_deref();
-        let found = validator.validate(self.trainer.model(), &self.left_out, weights, 1)?;
+        let found = validator.validate(
+            self.trainer.model(),
+            &self.left_out,
+            weights,
+            self.workers.clone(),
+        )?;
         let is_trained = !self.trainer.progress().warming_up;
         let proposal = found.proposal.expect("the autoregressive EBM has a proposal");
         Ok(Found { model: is_trained.then_some(found.log_likelihoods), proposal })

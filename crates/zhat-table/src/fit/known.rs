@@ -50,15 +50,15 @@ pub(super) fn stack(
     Ok(Some(selected))
 }
 
-/// The model before its first step.
+/// The model before its first step, on a device with autodiff.
 pub(super) fn initial_model(
     config: &FitConfig,
     data: &Prepared,
     known: Option<GaussianMixture>,
     streams: &Streams,
+    device: &Device,
 ) -> Result<ArEbm> {
-    let device = Device::flex().autodiff();
-    let mut model = config.shape_of(data).init(&device, &mut streams.stream("init", 0, 0))?;
+    let mut model = config.shape_of(data).init(device, &mut streams.stream("init", 0, 0))?;
     for (feature, kind) in model.shape.kinds.clone().iter().enumerate().skip(data.given) {
         let number = match kind {
             FeatureKind::Categorical { levels } => *levels,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use zhat::ar::{ArEbm, ArStep};
+use zhat::ar::{ArEbm, DeviceStep, PlacedStep};
 use zhat::gaussian_mixture::Selected;
 use zhat::host::parameters;
 use zhat::ranks::Workers;
@@ -44,7 +44,7 @@ pub struct Session {
     workers: Workers,
     /// The mixtures beside the model's head.
     known: Option<Selected>,
-    trainer: Trainer<ArEbm, ArStep>,
+    trainer: Trainer<ArEbm, PlacedStep>,
     log: Log,
     checkpoints: Checkpoints,
     /// Seconds that the run took before this session.
@@ -85,6 +85,9 @@ impl Session {
         config.validate()?;
         // Before there is a directory.
         config.check_memory(data.columns.len(), workers.threads())?;
+        if workers.device().is_some() {
+            DeviceStep::check(&config.step, &config.shape_of(&data))?;
+        }
         config.clear_of(&data);
         let (run, lock) = match workers.is_first() {
             true => {
@@ -210,8 +213,9 @@ impl Session {
         let streams = Streams::new(config.seed);
         let known = stack(&config, &data, threads, watch)?;
         let mixture = known.as_ref().map(|known| known.mixture.clone());
-        let model = initial_model(&config, &data, mixture, &streams)?;
-        let step = ArStep::new(&config.step, workers.clone())?;
+        let device = workers.training_device();
+        let model = initial_model(&config, &data, mixture, &streams, &device)?;
+        let step = PlacedStep::new(&config.step, workers.clone())?;
         let trainer = Trainer::new(model, step, config.training.clone(), streams)?;
         let validation = std::mem::take(&mut data.validation);
         let trainer = if config.is_cross_validated(&data) {
@@ -317,10 +321,10 @@ impl Session {
             observer(&Event::CrossValidation { step, steps, log_likelihood });
         };
         let Self { data, workers, known, .. } = self;
-        let (known, threads) = (known.as_ref(), workers.threads());
+        let known = known.as_ref();
         // Few rows are few for one rank too.
         let found = match workers.is_first() {
-            true => cross_validate(config, data, known, threads, watch, &is_over, &mut tell)?,
+            true => cross_validate(config, data, known, workers, watch, &is_over, &mut tell)?,
             false => None,
         };
         if let Some(found) = &found {
@@ -364,7 +368,7 @@ impl Session {
             let at_validation = step.is_multiple_of(validation_every);
             limit.is_some_and(|limit| limit.is_over(earlier, 1.0, at_validation))
         };
-        let mut handle = |event: train::Event<ArEbm, ArStep>| -> Result<()> {
+        let mut handle = |event: train::Event<ArEbm, PlacedStep>| -> Result<()> {
             match event {
                 train::Event::Step { step, model, report, learning_rate, .. } => {
                     log.step(step, report, learning_rate)?;

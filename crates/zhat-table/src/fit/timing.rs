@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
-use zhat::ar::{ArEbm, ArStep, ArStepConfig};
+use zhat::ar::{ArEbm, ArStepConfig, PlacedStep};
 use zhat::criterion::Method;
 use zhat::ranks::Workers;
 use zhat::rng::Streams;
@@ -37,7 +37,7 @@ impl StepSeconds {
 /// Models that train only to see how long a step takes.
 pub struct StepTimer {
     /// One in the warm-up, and one after it.
-    trainers: [Trainer<ArEbm, ArStep>; 2],
+    trainers: [Trainer<ArEbm, PlacedStep>; 2],
     workers: Workers,
     batch: Batch,
     rounds: u64,
@@ -56,10 +56,10 @@ impl StepTimer {
         let workers = workers.into();
         let (streams, features) = (Streams::new(config.seed), data.columns.len());
         let trainer = |criterion| {
-            let device = Device::flex().autodiff();
+            let device = workers.training_device();
             let model = config.shape_of(data).init(&device, &mut streams.stream("init", 0, 0))?;
             let settings = ArStepConfig { criterion, warm_up: 0, ..config.step.clone() };
-            let step = ArStep::new(&settings, workers.clone())?;
+            let step = PlacedStep::new(&settings, workers.clone())?;
             Trainer::new(model, step, config.training.clone(), streams)
         };
         let rows = config.training.batch_size.min(data.train.len() / features);

@@ -11,7 +11,7 @@
 use crate::rng::Stream;
 
 /// The range is from minus to plus this, in the units of the features, which are standardised.
-const RANGE: f64 = 6.0;
+pub(super) const RANGE: f64 = 6.0;
 
 /// A share of the draws that is uniform.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -31,6 +31,11 @@ impl Defence {
     /// Whether no draw is defensive.
     pub fn is_none(&self) -> bool {
         self.share == 0.0
+    }
+
+    /// The share of the draws.
+    pub fn share(&self) -> f64 {
+        self.share
     }
 
     /// A defensive draw, if this one is to be one.

@@ -3,6 +3,7 @@
 //! Every observation has its own ChaCha8 stream, which seeds eight generators (xoshiro128++) for each layer that drops.
 //! A step of all eight gives 16 decisions of 16 bits, one row of one panel.
 
+use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
 
 use super::config::Activation;
@@ -25,6 +26,11 @@ pub struct Dropout {
 }
 
 impl Dropout {
+    /// Of 65536 units so many stay.
+    pub fn threshold(self) -> u32 {
+        self.threshold
+    }
+
     /// Drops with this probability, to the nearest 1/65536; `None` for none.
     pub fn new(rate: f64) -> Option<Self> {
         let threshold = ((1.0 - rate) * 65536.0).round() as u32;
@@ -89,6 +95,21 @@ impl<'a> Masks<'a> {
             }
         }
         mask
+    }
+}
+
+/// Masks of one layer after the other, for networks in Burn's operations.
+pub trait LayerMasks {
+    /// The mask of the next layer, with values 0 and `1 / (1 - rate)`.
+    ///
+    /// # Shapes
+    /// - output: `[rows, width]`
+    fn next_mask(&mut self, rows: usize, width: usize, device: &Device) -> Tensor<2>;
+}
+
+impl LayerMasks for Masks<'_> {
+    fn next_mask(&mut self, rows: usize, width: usize, device: &Device) -> Tensor<2> {
+        Tensor::from_data(TensorData::new(self.layer_mask(width), [rows, width]), device)
     }
 }
 

@@ -325,7 +325,7 @@ fn trunk(size: &NetworkSize, net: &ResidualNet, degrees: Option<&Degrees>) -> Tr
     let blocks =
         net.blocks.iter().map(|block| [layer(&block.first), layer(&block.second)]).collect();
     let reach = degrees.map_or(Reach::all(size.width), Degrees::reach);
-    Trunk { activation: size.activation, blocks, reach }
+    Trunk { activation: size.activation, blocks, reach, device: None }
 }
 
 /// What a mask hides has no gradient.

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::config::{EnergyForm, Normalisation};
 use super::defence::Defence;
+use super::device::OnDevice;
 use super::engine::Engine;
 use super::forward::{Conditioning, Forward, Pass};
 use super::model::ArEbm;
@@ -33,6 +34,8 @@ pub struct Evaluator {
     pub(super) is_proposal: bool,
     /// How finely the normalisers of local factors are integrated.
     pub(super) rule: Rule,
+    /// The model on a device beside the CPU, where there is one.
+    on_device: Option<OnDevice>,
     memory: Mutex<Vec<Memory>>,
 }
 
@@ -54,16 +57,25 @@ pub struct RowScores {
 }
 
 impl Evaluator {
-    /// Reads the parameters of a model; 0 threads means as many as there are cores. Several ranks share rows and particles.
+    /// Reads the parameters of a model; 0 threads means as many as there are cores. Several ranks share rows and particles. Where there
+    /// is a device, the blocks of both networks run there, and what is between them here.
     pub fn new(model: &ArEbm, workers: impl Into<Workers>) -> Result<Self> {
         let workers = workers.into();
+        let mut engine = Engine::new(model);
+        let on_device = workers.device().map(|device| OnDevice::new(model, device));
+        if let Some(on_device) = &on_device {
+            let [proposal, energy] = on_device.trunks();
+            engine.proposal.trunk.device = Some(proposal);
+            engine.energy.trunk.device = Some(energy);
+        }
         Ok(Self {
-            engine: Engine::new(model),
+            engine,
             pool: pool(workers.threads())?,
             workers,
             watch: Arc::default(),
             is_proposal: false,
             rule: Rule::Fine,
+            on_device,
             memory: Mutex::new(Vec::new()),
         })
     }
@@ -164,6 +176,15 @@ impl Evaluator {
     fn score_by(&self, x: &[f32], defence: Defence, rule: Rule) -> RowScores {
         let features = self.engine.config.features;
         assert!(x.len().is_multiple_of(features), "whole rows of {features} features");
+        if let Some(device) = &self.on_device
+            && self.is_proposal
+            && defence.is_none()
+            && device.has_log_q()
+        {
+            let log_q = device.log_q(x);
+            self.watch.advance(x.len());
+            return RowScores { log_p_tilde: log_q.clone(), log_q };
+        }
         let own = self.part_of_rows(x.len() / features, TILE);
         let tiles: Vec<RowScores> = self.pool.install(|| {
             x[own.start * features..own.end * features]

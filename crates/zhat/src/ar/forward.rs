@@ -84,6 +84,8 @@ pub struct Forward {
     retained: bool,
     /// Whether all prefixes are those of candidate 0, which is complete from the start.
     complete: bool,
+    /// Whether all candidates are given, and none is drawn.
+    given: bool,
     /// Whether activations are kept for a backward pass.
     pub recording: bool,
     /// Whether rows with the same prefix share their dropout mask.
@@ -114,7 +116,7 @@ impl Forward {
         defence: Defence,
     ) {
         (self.features, self.candidates, self.retained) = (features, candidates, true);
-        self.complete = candidates == 1 || local;
+        (self.complete, self.given) = (candidates == 1 || local, false);
         self.defence = defence;
         self.rows.clear();
         for x in x.chunks_exact(features) {
@@ -125,10 +127,20 @@ impl Forward {
         self.representative.extend((0..self.num_rows()).map(|row| row - row % candidates));
     }
 
+    /// All candidates are given instead of drawn.
+    ///
+    /// # Shapes
+    /// - `all`: `[n, candidates, features]` or more
+    pub fn give_all(&mut self, all: &[f32]) {
+        let number = self.rows.len();
+        self.rows.copy_from_slice(&all[..number]);
+        self.given = true;
+    }
+
     /// Starts with rows of which nothing is known.
     pub fn begin_free(&mut self, rows: usize, features: usize, defence: Defence) {
         (self.features, self.candidates, self.retained) = (features, rows, false);
-        self.complete = false;
+        (self.complete, self.given) = (false, false);
         self.defence = defence;
         self.rows.clear();
         self.rows.resize(rows * features, 0.0);
@@ -296,7 +308,7 @@ impl Forward {
             }
             let x = &mut self.rows[row * self.features + stage];
             let is_drawn = !(self.retained && row.is_multiple_of(self.candidates));
-            if is_drawn && !(is_class && self.complete) {
+            if is_drawn && !self.given && !(is_class && self.complete) {
                 let rng = &mut streams[row / self.candidates];
                 *x = defence.draw(rng).unwrap_or_else(|| head.sample(rng));
             }

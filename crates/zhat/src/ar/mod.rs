@@ -45,7 +45,7 @@ pub use config::{
 };
 pub use criterion::{ArStepConfig, ContextFlow, ProposalTarget};
 pub use cycle::{Cycle, Turn};
-pub use device::DeviceStep;
+pub use device::{DeviceStep, PlacedStep, PlainStep};
 pub use evaluate::{Evaluator, RowScores};
 pub use kind::FeatureKind;
 pub use ladder::{Ladder, Tail};

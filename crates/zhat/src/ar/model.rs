@@ -1,11 +1,12 @@
 //! The autoregressive EBM and its proposal, which share a context vector, in plain Burn operations.
 
 use burn::module::Module;
-use burn::tensor::activation::{log_softmax, softmax, softplus};
+use burn::tensor::activation::{log_softmax, softplus};
 use burn::tensor::{Tensor, TensorData};
 
 use super::config::{ArEbmConfig, EnergyForm, Normalisation, ScaleForm};
-use super::dropout::Masks;
+use super::device::Splines;
+use super::dropout::LayerMasks;
 use super::engine::values;
 use super::head::Head;
 use super::kind::{FeatureKind, frequency};
@@ -13,7 +14,6 @@ use super::masked::Degrees;
 use super::mixture::OUTLIER_SCALE;
 use super::network::{ResidualNet, bias_of, constant_linear};
 use super::quadrature::Rule;
-use super::spline;
 use crate::gaussian_mixture::GaussianMixture;
 use crate::host::{Place, indices};
 use crate::model::{SequentialModel, UnnormalisedModel, log_sum_exp};
@@ -112,7 +112,7 @@ impl ArEbm {
         &self,
         prefix: Tensor<2>,
         stage: usize,
-        masks: Option<&mut Masks>,
+        masks: Option<&mut dyn LayerMasks>,
     ) -> Outlook {
         let known = self.known_of(prefix.clone(), stage);
         let features = self.condition(prefix, stage, masks);
@@ -141,7 +141,7 @@ impl ArEbm {
         &self,
         prefix: Tensor<2>,
         known: usize,
-        masks: Option<&mut Masks>,
+        masks: Option<&mut dyn LayerMasks>,
     ) -> Tensor<2> {
         let (config, rows) = (&self.shape, prefix.dims()[0]);
         let width = config.proposal.width;
@@ -161,7 +161,11 @@ impl ArEbm {
                 self.inputs_of(prefix, known).matmul(weight) + bias
             }
         };
-        self.proposal.trunk(h, config.proposal.activation, masks, degrees.as_ref())
+        let seen = degrees.map(|degrees| {
+            let seen = TensorData::new(degrees.inner(), [width, width]);
+            Tensor::from_data(seen, &h.device().inner())
+        });
+        self.proposal.trunk(h, config.proposal.activation, masks, seen.as_ref())
     }
 
     /// What a masked conditioner sees of the first `known` features; only numbers on the line can have a graph.
@@ -171,7 +175,12 @@ impl ArEbm {
             return prefix;
         }
         let columns = prefix.dims()[1];
-        let rows: Vec<f32> = prefix.to_data().iter::<f32>().collect();
+        // What is read back is waited for.
+        let is_line = |feature| *config.kind(feature) == FeatureKind::Continuous;
+        let rows: Vec<f32> = match (0..known).all(is_line) {
+            true => Vec::new(),
+            false => prefix.to_data().iter::<f32>().collect(),
+        };
         let seen: Vec<Vec<f64>> = rows
             .chunks_exact(columns)
             .map(|row| {
@@ -254,7 +263,7 @@ impl ArEbm {
         x: Tensor<2>,
         outlook: &Outlook,
         log_q: Tensor<2>,
-        masks: Option<&mut Masks>,
+        masks: Option<&mut dyn LayerMasks>,
     ) -> Tensor<2> {
         if self.shape.kind(outlook.stage).is_categorical() {
             return log_q;
@@ -351,7 +360,7 @@ impl Outlook {
         }
         if spline > 0 {
             let raw = self.head.clone().narrow(1, mixture, spline);
-            parts.push(log_spline(raw, config.spline_bins, x.clone()));
+            parts.push(Splines::new(raw, config.spline_bins).log_density(x.clone()));
         }
         if let Some(known) = &self.known {
             let x = x.to_data().iter::<f32>().collect::<Vec<f32>>();
@@ -409,50 +418,6 @@ fn log_mixture(raw: Tensor<2>, config: &ArEbmConfig, x: Tensor<2>) -> Tensor<2> 
         terms
     };
     log_sum_exp(terms) - 0.5 * (2.0 * std::f64::consts::PI).ln()
-}
-
-/// [`Spline`](super::spline::Spline) in Burn's operations: the bin of every row is picked by a mask.
-fn log_spline(raw: Tensor<2>, bins: usize, x: Tensor<2>) -> Tensor<2> {
-    let (range, smallest) = (f64::from(spline::RANGE), f64::from(spline::SMALLEST));
-    let (rows, place) = (x.dims()[0], Place::of(&x));
-    let sizes = |from: usize| {
-        let shares = softmax(raw.clone().narrow(1, from, bins), 1);
-        (shares * (1.0 - smallest * bins as f64) + smallest) * (2.0 * range)
-    };
-    let (widths, heights) = (sizes(0), sizes(bins));
-    // Sums of the sizes before each bin.
-    let before = (0..bins * bins).map(|cell| f64::from(cell / bins < cell % bins)).collect();
-    let before: Tensor<2> = place.tensor(before, [bins, bins]);
-    let lefts = widths.clone().matmul(before.clone()) - range;
-    let bottoms = heights.clone().matmul(before) - range;
-    let one: Tensor<2> = Tensor::ones([rows, 1], &x.device());
-    let shift = f64::from(spline::raw_of_slope_one());
-    let inner = softplus(raw.narrow(1, 2 * bins, bins - 1) + shift, 1.0) + smallest;
-    let slopes = Tensor::cat(vec![one.clone(), inner, one], 1);
-    // The last bin whose left end is not above x; outside it does not matter which.
-    let inside = x.clone().abs().lower_elem(range).float();
-    let started = lefts.clone().detach().lower_equal(x.clone().expand([rows, bins])).float();
-    let next = Tensor::cat(
-        vec![started.clone().narrow(1, 1, bins - 1), Tensor::zeros([rows, 1], &x.device())],
-        1,
-    );
-    let mut bin = started - next;
-    // Below the first bin none has started.
-    let none = bin.clone().sum_dim(1).neg() + 1.0;
-    bin = bin.clone() + Tensor::cat(vec![none, Tensor::zeros([rows, bins - 1], &x.device())], 1);
-    let pick = |values: Tensor<2>| (values * bin.clone()).sum_dim(1);
-    let (w, h) = (pick(widths), pick(heights));
-    let (d0, d1) = (pick(slopes.clone().narrow(1, 0, bins)), pick(slopes.narrow(1, 1, bins)));
-    let t = ((x.clone() - pick(lefts)) / w.clone()).clamp(0.0, 1.0);
-    let (s, u) = (h.clone() / w, t.clone() * (t.clone().neg() + 1.0));
-    let below = s.clone() + (d1.clone() + d0.clone() - s.clone() * 2.0) * u.clone();
-    let above = s.clone() * t.clone().square() + d0.clone() * u.clone();
-    let z = pick(bottoms) + h * above / below.clone();
-    let top = d1 * t.clone().square() + s.clone() * u * 2.0 + d0 * (t.neg() + 1.0).square();
-    let log_slope = s.log() * 2.0 + top.log() - below.log() * 2.0;
-    let outside = x.square() * -0.5;
-    let log_q = (z.square() * -0.5 + log_slope) * inside.clone() + outside * (inside.neg() + 1.0);
-    log_q - 0.5 * (2.0 * std::f64::consts::PI).ln()
 }
 
 /// A weight matrix without what a masked conditioner may not see.

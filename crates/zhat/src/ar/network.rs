@@ -3,13 +3,12 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::activation::{elu, relu};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 
 use super::config::{Activation, NetworkSize};
-use super::dropout::Masks;
+use super::dropout::LayerMasks;
 use super::engine::values;
 use super::masked::Degrees;
-use super::model::masked;
 use crate::model::{linear, parameter};
 use crate::rng::Stream;
 
@@ -74,19 +73,19 @@ impl ResidualNet {
     ///
     /// # Shapes
     /// - `h`: `[n, width]`
+    /// - `seen`: `[width, width]`, of a masked conditioner: zeros where a unit may not see another
     /// - output: `[n, width]`
     pub(super) fn trunk(
         &self,
         h: Tensor<2>,
         activation: Activation,
-        mut masks: Option<&mut Masks>,
-        degrees: Option<&Degrees>,
+        mut masks: Option<&mut dyn LayerMasks>,
+        seen: Option<&Tensor<2>>,
     ) -> Tensor<2> {
-        let layer = |linear: &Linear, x: Tensor<2>| match degrees {
+        let layer = |linear: &Linear, x: Tensor<2>| match seen {
             None => linear.forward(x),
-            Some(degrees) => {
-                let weight = masked(linear.weight.val(), degrees.inner());
-                x.matmul(weight) + bias_of(linear).val().unsqueeze()
+            Some(seen) => {
+                x.matmul(linear.weight.val() * seen.clone()) + bias_of(linear).val().unsqueeze()
             }
         };
         let activate = |x: Tensor<2>| match activation {
@@ -99,8 +98,8 @@ impl ResidualNet {
             let mut hidden = activate(layer(&block.first, activate(h.clone())));
             if let Some(masks) = &mut masks {
                 let [rows, width] = hidden.dims();
-                let mask = TensorData::new(masks.layer_mask(width), [rows, width]);
-                hidden = hidden.clone() * Tensor::from_data(mask, &hidden.device());
+                let mask = masks.next_mask(rows, width, &hidden.device());
+                hidden = hidden * mask;
             }
             h = h + layer(&block.second, hidden);
         }
@@ -116,7 +115,7 @@ impl ResidualNet {
         &self,
         input: Tensor<2>,
         activation: Activation,
-        masks: Option<&mut Masks>,
+        masks: Option<&mut dyn LayerMasks>,
     ) -> Tensor<2> {
         self.last.forward(self.trunk(self.first.forward(input), activation, masks, None))
     }

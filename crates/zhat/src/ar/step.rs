@@ -31,6 +31,8 @@ pub struct ArStep {
     lanes: Vec<EngineGradient>,
     /// The gradient as other ranks are sent it.
     message: Vec<f32>,
+    /// Candidates that are given instead of drawn, `[observations, candidates, features]`, for comparisons.
+    candidates: Option<Vec<f32>>,
 }
 
 impl ArStep {
@@ -49,7 +51,14 @@ impl ArStep {
             workspaces: Mutex::new(Vec::new()),
             lanes: Vec::new(),
             message: Vec::new(),
+            candidates: None,
         })
+    }
+
+    /// With candidates that are given instead of drawn, the observations themselves first among them.
+    pub(super) fn with_candidates(mut self, candidates: &[f32]) -> Self {
+        self.candidates = Some(candidates.to_vec());
+        self
     }
 
     /// Threads at work.
@@ -76,7 +85,9 @@ impl ArStep {
         let observations = x.len() / features;
         let engine = Engine::new(model);
         let shares = batch.shares();
-        let plan = Plan { engine: &engine, config: settings, streams, step, shares: &shares };
+        let candidates = self.candidates.as_deref();
+        let plan =
+            Plan { engine: &engine, config: settings, streams, step, shares: &shares, candidates };
         let tree = Tree { tiles: tiles(observations, settings), leaves: leaves(settings) };
         let part = self.workers.part_of(tree.leaves);
         let lanes = tree.lanes(&part);

@@ -24,6 +24,8 @@ pub struct Plan<'a> {
     pub step: u64,
     /// What each observation of the batch counts, of a whole of 1.
     pub shares: &'a [f64],
+    /// Candidates that are given instead of drawn, `[observations, candidates, features]`.
+    pub candidates: Option<&'a [f32]>,
 }
 
 /// Sums over observations, each times its share.
@@ -98,6 +100,9 @@ impl Plan<'_> {
         forward.recording = true;
         forward.share_masks = self.config.share_masks || local;
         forward.begin(x, features, candidates, local, defence);
+        if let Some(all) = self.candidates {
+            forward.give_all(&all[first * candidates * features..]);
+        }
         let one_pass = forward.is_one_pass(&self.engine.config);
         workspace.passes.resize_with(features, Pass::default);
         let conditionings = if one_pass { 1 } else { features };

@@ -4,6 +4,7 @@
 //! it is still in the first-level cache; what the backward pass needs is kept in a [`Tape`].
 
 use super::config::Activation;
+use super::device::DeviceTrunk;
 use super::dropout::{Dropout, Masks};
 use super::elementwise;
 use super::masked::Reach;
@@ -95,6 +96,8 @@ pub struct Trunk {
     pub blocks: Vec<[Layer; 2]>,
     /// Which units see which, in every layer.
     pub reach: Reach,
+    /// The same blocks on a device, where evaluations run there.
+    pub device: Option<DeviceTrunk>,
 }
 
 /// What a forward pass leaves for the backward pass.
@@ -150,6 +153,10 @@ impl Trunk {
         tape.activations.resize_with(2, Panels::default);
         tape.hidden.resize_with(1, Panels::default);
         broadcast(h, rows);
+        if let Some(device) = &self.device {
+            tape.activations[1] = device.evaluate(h);
+            return;
+        }
         activate(self.activation, h, &mut tape.activations[1]);
         for layers in &self.blocks {
             tape.activations.swap(0, 1);

@@ -4,7 +4,9 @@
 //! the size that tables ask for that takes as long as their gradient. The moments are kept as Burn's own optimiser keeps them, and
 //! every number goes through the same operations in the same order: the bits are the same, but for numbers too small to matter.
 
-use burn::optim::{Adam, AdamConfig, AdamState, LearningRate, Optimizer};
+use burn::optim::{
+    Adam, AdamConfig, AdamState, LearningRate, Optimizer, RecordState, StateSink, StateSource,
+};
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
 const BETA_1: f32 = 0.9;
@@ -29,21 +31,40 @@ impl OnePassAdam {
     }
 }
 
+/// The moments of Burn's own Adam, but for where they are read to: this machine's memory, from where a step takes them along to its
+/// device. Burn would take the first device that is built in, which this machine may not have.
+#[derive(Clone)]
+pub(super) struct Moments<const D: usize>(AdamState<D>);
+
+impl<const D: usize> RecordState for Moments<D> {
+    fn state_flatten(&self, prefix: &str, out: &mut StateSink) {
+        self.0.state_flatten(prefix, out);
+    }
+
+    fn state_unflatten(prefix: &str, from: &mut StateSource, _: &Device) -> Option<Self> {
+        AdamState::state_unflatten(prefix, from, &Device::flex()).map(Self)
+    }
+}
+
 impl Optimizer for OnePassAdam {
-    type State<const D: usize> = AdamState<D>;
+    type State<const D: usize> = Moments<D>;
 
     fn step<const D: usize>(
         &self,
         lr: LearningRate,
         tensor: Tensor<D>,
         grad: Tensor<D>,
-        state: Option<AdamState<D>>,
-    ) -> (Tensor<D>, Option<AdamState<D>>) {
+        state: Option<Moments<D>>,
+    ) -> (Tensor<D>, Option<Moments<D>>) {
         let device = tensor.device();
         let is_here = device == Device::flex() && tensor.dtype() == DType::F32;
         let mut state = match state {
-            Some(state) if is_here => state,
-            state => return self.of_tensors.step(lr, tensor, grad, state),
+            Some(Moments(state)) if is_here => state,
+            state => {
+                let state = state.map(|Moments(state)| state);
+                let (tensor, state) = self.of_tensors.step(lr, tensor, grad, state);
+                return (tensor, state.map(Moments));
+            }
         };
         let momentum = &mut state.momentum;
         momentum.time += 1;
@@ -67,11 +88,11 @@ impl Optimizer for OnePassAdam {
         }
         momentum.moment_1 = Tensor::from_data(first, &device);
         momentum.moment_2 = Tensor::from_data(second, &device);
-        (Tensor::from_data(values, &device), Some(state))
+        (Tensor::from_data(values, &device), Some(Moments(state)))
     }
 
-    fn to_device<const D: usize>(state: AdamState<D>, device: &Device) -> AdamState<D> {
-        Adam::to_device(state, device)
+    fn to_device<const D: usize>(Moments(state): Moments<D>, device: &Device) -> Moments<D> {
+        Moments(Adam::to_device(state, device))
     }
 }
 
@@ -133,7 +154,7 @@ mod tests {
             let gradient = if step < 2 { one() } else { one() * 0.0 };
             (value, state) = OnePassAdam::new().step(0.1, value, gradient, state);
         }
-        let momentum = state.expect("a state").momentum;
+        let momentum = state.expect("a state").0.momentum;
         assert_eq!(to_host(&momentum.moment_1), [0.0]);
         assert!(to_host(&momentum.moment_2)[0] > 1e-5, "it decays slowly");
         assert!(to_host(&value)[0].is_finite());

@@ -144,7 +144,7 @@ fn compare(config: &ArEbmConfig, settings: &ArStepConfig, batch: usize) {
     let (model, x, streams) = setup(config, batch);
     let mut fast = ArStep::new(settings, 2).unwrap();
     let (gradients, report) = fast.gradient(&model, &x, &streams, 3).unwrap();
-    let (plain, expected) = DeviceStep(settings.clone()).gradient(&model, &x, &streams, 3).unwrap();
+    let (plain, expected) = PlainStep(settings.clone()).gradient(&model, &x, &streams, 3).unwrap();
     let nll = expected.proposal_nll.unwrap();
     let close = (report.proposal_nll.unwrap() - nll).abs() < 1e-4 * (1.0 + nll.abs());
     assert!(close, "{report:?} {expected:?} {config:?}");
@@ -413,7 +413,7 @@ fn weighed(config: &ArEbmConfig, criteria: &[Method]) {
         let settings = settings(criterion);
         let (fast, report) =
             ArStep::new(&settings, 2).unwrap().gradient(&model, &x, &streams, 0).unwrap();
-        let (plain, expected) = DeviceStep(settings).gradient(&model, &x, &streams, 0).unwrap();
+        let (plain, expected) = PlainStep(settings).gradient(&model, &x, &streams, 0).unwrap();
         assert!((report.loss - expected.loss).abs() < 1e-3, "{criterion}");
         let error = difference(&collect(&model, &fast), &collect(&model, &plain));
         assert!(error < 1e-4, "{criterion}: {error:e}");

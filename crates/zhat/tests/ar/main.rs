@@ -2,6 +2,7 @@
 
 mod atoms;
 mod cells;
+mod device;
 mod evaluation;
 mod given;
 mod gradient;

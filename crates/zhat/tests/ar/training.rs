@@ -84,7 +84,7 @@ fn an_observation_that_is_not_a_number_is_named_by_its_row_in_the_batch() {
             .gradient(&model, &rows(&x).into(), &streams, 0)
             .map(|_| ())
             .unwrap_err(),
-        DeviceStep(settings.clone())
+        PlainStep(settings.clone())
             .gradient(&model, &rows(&x).into(), &streams, 0)
             .map(|_| ())
             .unwrap_err(),

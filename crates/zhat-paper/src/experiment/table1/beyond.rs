@@ -53,7 +53,7 @@ impl Bench<'_> {
 
     /// Seconds of a step, which are the same whatever the columns were mapped to; `None` if it was told to stop.
     fn time_beyond(&self) -> Result<Option<StepSeconds>> {
-        let mut timer = StepTimer::new(&self.config_beyond(None), self.data, self.threads)?;
+        let mut timer = StepTimer::new(&self.config_beyond(None), self.data, self.workers.clone())?;
         for _ in 0..StepTimer::ROUNDS {
             if self.watch.is_stopped() {
                 return Ok(None);

@@ -155,8 +155,8 @@ impl Bench<'_> {
             if has_checkpoint(&directory) {
                 let config = FitConfig::read_run(&directory)?;
                 let data = self.data_for(&config)?;
-                let (threads, watch) = (self.threads, self.watch);
-                return Ok(Session::resume(config, data, &directory, threads, watch)?.0);
+                let (workers, watch) = (self.workers.clone(), self.watch);
+                return Ok(Session::resume(config, data, &directory, workers, watch)?.0);
             }
             // Killed before its first checkpoint: there is nothing to go on with.
             if directory.exists() {
@@ -166,7 +166,7 @@ impl Bench<'_> {
             }
             let config = self.config(criterion, plan);
             let data = self.data_for(&config)?;
-            Session::start(config, data, &directory, self.threads, self.watch)
+            Session::start(config, data, &directory, self.workers.clone(), self.watch)
         };
         let mut session = match begin() {
             Err(error) if error.is_stop() => return Ok(None),
@@ -205,7 +205,8 @@ impl Bench<'_> {
     }
 
     fn open(&self, criterion: Approach) -> Result<Fitted> {
-        Fitted::open(&self.cell_directory(criterion), self.threads, Arc::clone(self.watch))
+        let directory = self.cell_directory(criterion);
+        Fitted::open(&directory, self.workers.clone(), Arc::clone(self.watch))
     }
 
     /// Fills in likelihood and distances; false if it was told to stop.

@@ -82,7 +82,7 @@ impl Bench<'_> {
         // The same test rows for all criteria, and other particles than the likelihood's.
         let streams = Streams::new(self.settings.seed).derive("wasserstein", 0);
         let (number, features) = (self.settings.estimates, self.data.columns.len());
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.workers.threads()).build();
         let pool = pool.map_err(|error| TableError::Config { reason: error.to_string() })?;
         for repeat in known.values.len()..number {
             observer(&Event::Distance(repeat, number));

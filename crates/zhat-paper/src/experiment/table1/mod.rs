@@ -30,6 +30,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zhat::criterion::Method;
+use zhat::ranks::Workers;
 use zhat::watch::Watch;
 use zhat_table::data::Marginals;
 use zhat_table::data::benchmark::{Benchmark, PreparedSet};
@@ -194,10 +195,11 @@ const SETTINGS: &str = "settings.json";
 pub fn run(
     settings: &Settings,
     out: &Path,
-    threads: usize,
+    workers: impl Into<Workers>,
     watch: &Arc<Watch>,
     observer: &mut Observer,
 ) -> Result<Table1> {
+    let workers = &workers.into();
     settings.validate()?;
     settings.check_against(out)?;
     let sources = settings
@@ -207,14 +209,14 @@ pub fn run(
         .collect::<Result<Vec<_>>>()?;
     fs::create_dir_all(out).map_err(|source| TableError::Io { path: out.into(), source })?;
     write_json(&out.join(SETTINGS), settings)?;
-    let mut table = Table1::new(settings, threads);
+    let mut table = Table1::new(settings, workers.threads());
     for (set, source) in sources {
         let paper = preset(set).config(&source.to_string_lossy());
         let (data, marginals) = (prepare(&paper)?, paper.data.marginals);
         table.differences.insert(set.name().into(), data.notes.clone());
         let directory = out.join(set.name());
         let bench =
-            Bench { settings, set, source, data: &data, marginals, directory, threads, watch };
+            Bench { settings, set, source, data: &data, marginals, directory, workers, watch };
         table.interrupted = bench.fill(&mut table, out, observer)?.is_none();
         if table.interrupted {
             break;
@@ -235,7 +237,7 @@ struct Bench<'a> {
     /// What the columns of the data are mapped to.
     marginals: Marginals,
     directory: PathBuf,
-    threads: usize,
+    workers: &'a Workers,
     watch: &'a Arc<Watch>,
 }
 

@@ -178,7 +178,8 @@ impl Bench<'_> {
         let mut timers = criteria
             .iter()
             .map(|&criterion| {
-                StepTimer::new(&self.config_paper(criterion, &any), self.data, self.threads)
+                let config = self.config_paper(criterion, &any);
+                StepTimer::new(&config, self.data, self.workers.clone())
             })
             .collect::<Result<Vec<_>>>()?;
         for _ in 0..StepTimer::ROUNDS {

@@ -1,19 +1,19 @@
-//! The training step in plain Burn operations, for every device and as the yardstick of the fast path.
+//! The training step in plain Burn operations, as the yardstick of the fast paths.
 //!
-//! It draws from the same streams in the same order as [`super::ArStep`], so both see the same candidates and masks up to
-//! rounding. The whole batch goes through the networks at once.
+//! It draws from the same streams in the same order as [`ArStep`](super::super::ArStep), so both see the same candidates and masks
+//! up to rounding. What it draws, and the weights, it computes on the CPU: on another device it waits three times for every feature.
 
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::coefficients::Coefficient;
-use super::config::Normalisation;
-use super::criterion::{ArStepConfig, ContextFlow};
-use super::defence::Defence;
-use super::dropout::Masks;
-use super::forward::{Forward, find_sharing, rows_of};
-use super::model::{ArEbm, Outlook};
-use super::tile::weighted;
+use crate::ar::coefficients::Coefficient;
+use crate::ar::config::Normalisation;
+use crate::ar::criterion::{ArStepConfig, ContextFlow};
+use crate::ar::defence::Defence;
+use crate::ar::dropout::{LayerMasks, Masks};
+use crate::ar::forward::{Forward, find_sharing, rows_of};
+use crate::ar::model::{ArEbm, Outlook};
+use crate::ar::tile::weighted;
 use crate::criterion::Method;
 use crate::error::Result;
 use crate::host::{indices, to_host};
@@ -21,11 +21,11 @@ use crate::rng::{Stream, Streams};
 use crate::smc::Particles;
 use crate::train::{Batch, StepReport, TrainingStep, gradient_norm};
 
-/// The training step on the device of the model; its settings are those of an [`ArStep`](super::ArStep).
+/// The training step on the device of the model; its settings are those of an [`ArStep`](super::super::ArStep).
 #[derive(Debug, Clone)]
-pub struct DeviceStep(pub ArStepConfig);
+pub struct PlainStep(pub ArStepConfig);
 
-impl TrainingStep<ArEbm> for DeviceStep {
+impl TrainingStep<ArEbm> for PlainStep {
     fn gradient(
         &mut self,
         model: &ArEbm,
@@ -109,7 +109,8 @@ impl AllCandidates<'_> {
                 masks.set_rows(vec![1; observations]);
             }
             let known = features - 1;
-            let features = self.model.condition(rows.narrow(1, 0, known.max(1)), known, masks);
+            let prefix = rows.narrow(1, 0, known.max(1));
+            let features = self.model.condition(prefix, known, masks.map(as_layers));
             self.conditioned = Some(features);
         }
         let rows = self.forward.rows.chunks_exact(features).step_by(candidates);
@@ -161,7 +162,7 @@ impl Particles for AllCandidates<'_> {
                 &self.forward.representative,
                 candidates,
             ),
-            masks => self.model.propose(prefix, stage, masks.as_mut()),
+            masks => self.model.propose(prefix, stage, masks.as_mut().map(as_layers)),
         };
         let is_class = shape.kind(stage).is_categorical();
         let defence = match is_class || shape.kind(stage).is_atoms() {
@@ -190,7 +191,8 @@ impl Particles for AllCandidates<'_> {
         }
         let mut masks = of_energy.map(|dropout| Masks::new(dropout, streams, candidates));
         let log_q = self.log_qs.last().expect("this stage's").clone();
-        let log_p = self.model.log_factor_given(new, &outlook, log_q, masks.as_mut());
+        let masks = masks.as_mut().map(as_layers);
+        let log_p = self.model.log_factor_given(new, &outlook, log_q, masks);
         self.dropout_streams = dropout_streams;
         let log_p_values = to_host(&log_p);
         self.ebm_loss -= weighted(self.shares, log_p_values.iter().step_by(candidates).copied());
@@ -227,7 +229,7 @@ fn propose_shared(
     masks.set_rows(rows_of(&distinct, candidates, rows));
     let device = prefix.device();
     let prefix = prefix.select(0, indices(&distinct, [distinct.len()], &device));
-    let outlook = model.propose(prefix, stage, Some(&mut *masks));
+    let outlook = model.propose(prefix, stage, Some(as_layers(masks)));
     if sharing.is_empty() { outlook } else { outlook.select(&sharing) }
 }
 
@@ -245,6 +247,10 @@ fn detached_trunk(
     }
     let detached = model.outlook_of(outlook.features.clone().detach(), None, stage);
     Outlook { head: detached.head, ..outlook.clone() }
+}
+
+fn as_layers<'a>(masks: &'a mut Masks<'_>) -> &'a mut dyn LayerMasks {
+    masks
 }
 
 fn tensor(values: Vec<f32>, shape: [usize; 2], device: &Device) -> Tensor<2> {
