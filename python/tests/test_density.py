@@ -63,6 +63,13 @@ def test_a_frame_and_its_file_have_the_same_bits(frame, fitted_frame, tmp_path):
     assert np.array_equal(ours, theirs)
 
 
+def test_a_device_that_is_not_built_in_names_its_feature(numbers):
+    with pytest.raises(ValueError, match="device is cuda, but must be cpu: this build has no cuda"):
+        zhat.Density(steps=STEPS, device="cuda").fit(numbers)
+    with pytest.raises(ValueError, match="one of cpu, vulkan"):
+        zhat.Density(steps=STEPS, device="gpu").fit(numbers)
+
+
 def test_threads_change_nothing(fitted, numbers):
     one = zhat.Density(steps=STEPS, n_jobs=1).fit(numbers)
     assert np.array_equal(one.score_samples(numbers), fitted.score_samples(numbers))

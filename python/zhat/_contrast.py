@@ -30,7 +30,7 @@ def contrast(method: str, *, log_p: Any, log_q: Any = None) -> np.ndarray:
     method : one of :func:`methods`.
     log_p : ``log p~(x_j)``, of shape (rows, candidates); minus infinity outside the support of the model.
     log_q : what is subtracted from it to give ``log w~``, of the same shape: ``log q(x_j)`` for the methods with a
-        proposal that does not depend on the state (ml-is, nce, rnce, p-rnce); for those of pairs
+        proposal that does not depend on the state (ml-is, nce, rnce, p-rnce, snl); for those of pairs
         ``log q(x_j | x_0) - log q(x_0 | x_j)``, with 0 in the first column. Nothing where that is 0, as for a random walk.
 
     Examples
@@ -48,7 +48,7 @@ def contrast(method: str, *, log_p: Any, log_q: Any = None) -> np.ndarray:
     if log_p.ndim != 2:
         raise ValueError(f"log_p has {log_p.ndim} dimensions, but must have two: rows and candidates")
     if log_q is None:
-        if method in ("ml-is", "nce", "rnce", "p-rnce"):
+        if method in ("ml-is", "nce", "rnce", "p-rnce", "snl"):
             raise ValueError(f"{method} needs log_q, the log-density of the proposal at every candidate")
         log_q = np.zeros_like(log_p)
     return _zhat.weights(method, log_p, np.asarray(log_q, dtype=np.float64))

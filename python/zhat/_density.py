@@ -62,6 +62,8 @@ class Density(TakesTables, Sections, Stored, Shown, Rows, DensityMixin, BaseEsti
         Seed of everything random. The same whole number gives the same bits as ``zhat fit --seed``.
     n_jobs : int, optional
         Threads; None and -1 for as many as there are cores. No result depends on it.
+    device : str, default "cpu"
+        Where networks run, such as ``"vulkan"``: one of those that the command ``zhat devices`` lists.
     verbose : int, default 0
         1 shows progress: a picture in a notebook, a line every few seconds elsewhere.
 
@@ -116,6 +118,7 @@ class Density(TakesTables, Sections, Stored, Shown, Rows, DensityMixin, BaseEsti
         out: str | os.PathLike | None = None,
         random_state: Any = 0,
         n_jobs: int | None = None,
+        device: str = "cpu",
         verbose: int = 0,
     ):
         self.preset = preset
@@ -134,6 +137,7 @@ class Density(TakesTables, Sections, Stored, Shown, Rows, DensityMixin, BaseEsti
         self.out = out
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     # --- fitting ---------------------------------------------------------------------------------------------------
@@ -156,7 +160,7 @@ class Density(TakesTables, Sections, Stored, Shown, Rows, DensityMixin, BaseEsti
         asked = json.loads(_settings.wanted(self, table.source, said))
         asked["seed"] = _settings.seed(self.random_state)
         self._forget()
-        self._home = Home(self.out, _settings.threads(self.n_jobs))
+        self._home = Home(self.out, _settings.threads(self.n_jobs), self.device)
         self._schema, self._table_seen, self._weights_seen = table.schema, X, weights
         if given is not None:
             _settings.of_data(asked, "given", _given.names(given, self._name))

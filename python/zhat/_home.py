@@ -17,14 +17,14 @@ _LEFT_OUT = (".lock", "lock")
 class Home:
     """A run directory and what the library holds of it."""
 
-    def __init__(self, path: str | os.PathLike | None, threads: int):
+    def __init__(self, path: str | os.PathLike | None, threads: int, device: str = "cpu"):
         if path is None:
             path = tempfile.mkdtemp(prefix="zhat-")
             # A forked process must not remove what is its parent's.
             weakref.finalize(self, _remove, path, os.getpid())
         self.path = Path(path)
         self.threads = threads
-        self.run = _zhat.Run(self.path, threads)
+        self.run = _zhat.Run(self.path, threads, device)
 
     @property
     def is_finished(self) -> bool:
@@ -41,8 +41,8 @@ class Home:
         return found
 
     @classmethod
-    def of_files(cls, files: dict[str, bytes], threads: int) -> "Home":
-        home = cls(None, threads)
+    def of_files(cls, files: dict[str, bytes], threads: int, device: str = "cpu") -> "Home":
+        home = cls(None, threads, device)
         home.write(files, home.path)
         return home
 

@@ -36,10 +36,10 @@ class Stored:
         return path
 
     @classmethod
-    def load(cls, path: str | os.PathLike, *, n_jobs: int | None = None) -> "Density":
+    def load(cls, path: str | os.PathLike, *, n_jobs: int | None = None, device: str = "cpu") -> "Density":
         """Opens a model of :meth:`save`, or the run directory of ``zhat fit``."""
-        density = cls(n_jobs=n_jobs)
-        density._open(Home(Path(os.fspath(path)), _settings.threads(n_jobs)))
+        density = cls(n_jobs=n_jobs, device=device)
+        density._open(Home(Path(os.fspath(path)), _settings.threads(n_jobs), device))
         return density
 
     def _open(self, home: Home) -> None:
@@ -74,7 +74,7 @@ class Stored:
         files = state.pop("_files", None)
         super().__setstate__(state)
         if files is not None:
-            self._home = Home.of_files(files, _settings.threads(self.n_jobs))
+            self._home = Home.of_files(files, _settings.threads(self.n_jobs), self.device)
             self._table_seen = self._weights_seen = None
             if hasattr(self, "run_dir_"):
                 self.run_dir_ = self._home.path

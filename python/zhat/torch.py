@@ -25,7 +25,7 @@ from zhat import _zhat
 
 __all__ = ["Contrastive", "DenoisingScoreMatching", "Gaussian", "criterion", "log_p_of"]
 
-_INDEPENDENT = ("ml-is", "nce", "rnce", "p-rnce")
+_INDEPENDENT = ("ml-is", "nce", "rnce", "p-rnce", "snl")
 _WALK = ("cnce", "mh-cnce", "p-cnce", "p-mh-cnce", "time-reversal")
 _LANGEVIN = ("cd", "pcd")
 _PERSISTENT = ("p-rnce", "p-cnce", "p-mh-cnce", "pcd")
@@ -91,7 +91,7 @@ class Contrastive(torch.nn.Module):
 
     Parameters
     ----------
-    method : such as ``"rnce"``, ``"cnce"``, ``"p-mh-cnce"``, ``"cd"``, ``"pcd"``, ``"nce"``.
+    method : such as ``"rnce"``, ``"cnce"``, ``"p-mh-cnce"``, ``"cd"``, ``"pcd"``, ``"nce"``, ``"snl"`` (the last two for models with a free constant).
     data : rows that the proposal, or the step size, is fitted to.
     num_negatives : ``J``: candidates beside the data point, pairs, or persistent chains for each row of a batch.
     num_steps : ``k``: steps of the kernel, over which the gradient is averaged.
@@ -214,6 +214,8 @@ class Contrastive(torch.nn.Module):
         elif self.method == "nce":
             logits = log_w - math.log(negatives)
             self.value = float(softplus(-logits[:, 0]).mean() + softplus(logits[:, 1:]).sum(1).mean())
+        elif self.method == "snl":
+            self.value = float((log_w[:, 1:].exp().mean(1) - 1 - log_p[:, 0]).mean())
         elif self.method in ("cnce", "time-reversal"):
             self.value = float(softplus(log_w[:, 1:] - log_w[:, :1]).mean())
 

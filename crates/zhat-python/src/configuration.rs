@@ -6,7 +6,7 @@ use serde::Deserialize;
 use zhat::ar::Normalisation;
 use zhat::criterion::Method;
 use zhat_paper::presets::Preset;
-use zhat_table::fit::{Clock, FitConfig, Limit, Time};
+use zhat_table::fit::{Clock, FitConfig, Length, Limit, Time};
 use zhat_table::{Result, TableError};
 
 /// What is asked of a fit, as JSON.
@@ -35,14 +35,13 @@ impl Wanted {
     }
 
     /// The configuration for a table of a size, which decides where there is no preset.
-    pub fn configuration(
-        &self,
-        [rows, columns]: [usize; 2],
-        num_steps: Option<u64>,
-    ) -> Result<FitConfig> {
+    pub fn configuration(&self, [rows, columns]: [usize; 2], length: Length) -> Result<FitConfig> {
         let mut config = match self.preset {
             Some(preset) => preset.config(&self.source),
-            None => FitConfig::for_table(&self.source, rows, columns, num_steps.or(self.steps)),
+            None => {
+                let length = self.steps.map_or(length, Length::Steps);
+                FitConfig::for_table(&self.source, rows, columns, length)
+            }
         };
         if self.preset.is_none()
             && let Some(Method::SmcRnce | Method::SmcRnceTrajectory) = self.criterion

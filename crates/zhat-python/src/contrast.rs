@@ -12,7 +12,9 @@ use zhat::weights::LogWeights;
 /// Names of the methods that [`weights`] knows.
 #[pyfunction]
 pub fn methods() -> Vec<&'static str> {
-    Method::for_any_model().map(Method::name).collect()
+    let two = LogWeights::from_values(vec![0.0; 2], 2);
+    let weighs = |method: &Method| method.weigh(&two).is_some();
+    Method::for_any_model().filter(weighs).map(Method::name).collect()
 }
 
 /// The weights of the candidates of each row; the first candidate is where the chain is, most often the data point.

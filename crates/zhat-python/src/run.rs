@@ -9,11 +9,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use serde_json::json;
+use zhat::device::DeviceName;
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::watch::Watch;
 use zhat_table::data::Frame;
 use zhat_table::density::Estimation;
-use zhat_table::fit::{Event, FitConfig, FitReport, Limit, Session};
+use zhat_table::fit::{Event, FitConfig, FitReport, Length, Limit, Session};
 use zhat_table::fitted::{
     Fill, Fitted, ImputeOptions, SampleOptions, assess, distances, impute_rows, predictive, sample,
     sample_for, score_rows,
@@ -21,7 +23,7 @@ use zhat_table::fitted::{
 use zhat_table::{Result, TableError, prepare_frame, report};
 
 use crate::configuration::Wanted;
-use crate::errors::of_table;
+use crate::errors::{of_table, of_zhat};
 use crate::frame::Columns;
 use crate::work::{self, Tell};
 
@@ -34,7 +36,7 @@ const DISTANCES: usize = 10;
 #[pyclass(module = "zhat._zhat", frozen)]
 pub struct Run {
     directory: PathBuf,
-    threads: usize,
+    workers: Workers,
     opened: Mutex<Option<Opened>>,
 }
 
@@ -52,10 +54,13 @@ type Scored<'py> =
 
 #[pymethods]
 impl Run {
-    /// The run in a directory, be it new; 0 threads for as many as there are cores.
+    /// The run in a directory, be it new; 0 threads for as many as there are cores. Networks run on a device of `zhat devices`.
     #[new]
-    fn new(directory: PathBuf, threads: usize) -> Self {
-        Self { directory, threads, opened: Mutex::default() }
+    #[pyo3(signature = (directory, threads, device = "cpu"))]
+    fn new(directory: PathBuf, threads: usize, device: &str) -> PyResult<Self> {
+        let open = || Workers::from(threads).on(device.parse::<DeviceName>()?.open()?);
+        let workers = open().map_err(of_zhat)?;
+        Ok(Self { directory, workers, opened: Mutex::default() })
     }
 
     /// Fits a density to columns in memory; gives how it ended as JSON. When it is interrupted, what was learnt is in the directory.
@@ -69,19 +74,20 @@ impl Run {
     ) -> PyResult<String> {
         self.trained(py, [name, wanted], columns, listener, |wanted, frame, watch, tell| {
             let planned = wanted.planned();
-            let data = prepare_frame(&wanted.configuration([1, 1], None)?, frame, watch)?;
+            let data = prepare_frame(&wanted.configuration([1, 1], Length::Usual)?, frame, watch)?;
             let size = [data.rows[0] + data.rows[1], data.columns.len()];
-            let mut config = wanted.configuration(size, None)?;
+            let mut config = wanted.configuration(size, Length::Usual)?;
             told(tell, json!({"event": "kinds", "kinds": data.kinds}));
             for note in &data.notes {
                 told(tell, json!({"event": "warning", "text": note}));
             }
             if let Some(limit) = &planned {
-                limit.schedule(&mut config, &data, self.threads, watch)?;
-                // How many steps there are decides about the model too.
-                config.model = wanted.configuration(size, Some(config.training.num_steps))?.model;
+                limit.schedule(&mut config, &data, self.workers.clone(), watch)?;
+                // How much work there is time for decides about the model too.
+                config.take(wanted.configuration(size, Length::Work(config.work()))?.model);
             }
-            let session = Session::start(config, data, &self.directory, self.threads, watch)?;
+            let session =
+                Session::start(config, data, &self.directory, self.workers.clone(), watch)?;
             Ok((session, planned.or(wanted.hard())))
         })
     }
@@ -99,8 +105,8 @@ impl Run {
             let stored = FitConfig::read_run(&self.directory)?;
             let config = wanted.on_top_of(stored.clone())?;
             let data = prepare_frame(&stored, frame, watch)?;
-            let (out, threads) = (&self.directory, self.threads);
-            let (session, warnings) = Session::resume(config, data, out, threads, watch)?;
+            let (out, workers) = (&self.directory, self.workers.clone());
+            let (session, warnings) = Session::resume(config, data, out, workers, watch)?;
             for text in warnings {
                 told(tell, json!({"event": "warning", "text": text}));
             }
@@ -241,7 +247,8 @@ impl Run {
         let frame = columns.as_ref().map(Columns::frame);
         let watch = Arc::new(Watch::default());
         work::run(py, &watch, None, |_| {
-            let mut fitted = Fitted::open(&self.directory, self.threads, Arc::clone(&watch))?;
+            let mut fitted =
+                Fitted::open(&self.directory, self.workers.clone(), Arc::clone(&watch))?;
             if let Some(frame) = &frame {
                 let data = prepare_frame(&fitted.config()?, frame, &watch)?;
                 fitted = fitted.with_data(data)?;
@@ -261,7 +268,7 @@ impl Run {
         let frame = columns.frame();
         let watch = Arc::new(Watch::default());
         let (rows, width) = work::run(py, &watch, None, |_| {
-            let fitted = Fitted::open(&self.directory, self.threads, Arc::clone(&watch))?;
+            let fitted = Fitted::open(&self.directory, self.workers.clone(), Arc::clone(&watch))?;
             let data = prepare_frame(&fitted.config()?, &frame, &watch)?;
             let width = fitted.card().columns.len();
             Ok((fitted.with_data(data)?.own_rows()?, width))
@@ -349,7 +356,7 @@ impl Run {
         }
         let watch = Arc::new(Watch::default());
         let fitted = work::run(py, &watch, None, |_| {
-            Fitted::open(&self.directory, self.threads, Arc::clone(&watch))
+            Fitted::open(&self.directory, self.workers.clone(), Arc::clone(&watch))
         })?;
         let opened = Opened { fitted: Arc::new(fitted), watch };
         *self.opened.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(opened.clone());

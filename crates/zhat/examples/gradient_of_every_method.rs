@@ -27,7 +27,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x: Tensor<3> = Place::of(&Tensor::<2>::zeros([1, 1], &Device::flex()))
         .tensor(values.clone(), [ROWS, CANDIDATES, 2]);
     let mut found = serde_json::Map::new();
-    for method in Method::for_any_model() {
+    // Score matching has terms of its own instead.
+    let weighs = |method: &Method| !matches!(method, Method::Ssm | Method::Dsm);
+    for method in Method::for_any_model().filter(weighs) {
         let flat = x.clone().reshape([ROWS * CANDIDATES, 2]);
         let log_p_tilde = model.log_p_tilde(flat).reshape([ROWS, CANDIDATES]);
         let weigh = |log_w: &zhat::weights::LogWeights| method.weigh(log_w).expect("weights");

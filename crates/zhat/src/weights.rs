@@ -19,7 +19,7 @@ pub struct LogWeights {
 
 /// Weights of the candidates of each row, immutable once made.
 ///
-/// They sum to one over a row for every p_theta-invariant kernel; those of binary NCE need not.
+/// They sum to one over a row for every p_theta-invariant kernel; those of binary NCE and of the self-normalised likelihood need not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
     values: Vec<f64>,
@@ -77,6 +77,18 @@ impl LogWeights {
         self.map_rows(|log_w, weights| {
             for (weight, log_w) in weights.iter_mut().zip(log_w) {
                 *weight = barker(log_w - log_negatives);
+            }
+        })
+    }
+
+    /// `w_j = w~_j / J`, not normalised; the data point has weight zero (the self-normalised likelihood, whose `w~` knows its own `Z`).
+    ///
+    /// Where the model is far above the proposal they may be too large for a number: infinity.
+    pub fn over_negatives(&self) -> Weights {
+        let negatives = (self.columns - 1) as f64;
+        self.map_rows(|log_w, weights| {
+            for (weight, log_w) in weights.iter_mut().zip(log_w).skip(1) {
+                *weight = log_w.exp() / negatives;
             }
         })
     }

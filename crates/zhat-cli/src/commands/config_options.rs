@@ -9,7 +9,7 @@ use zhat::ranks::Workers;
 use zhat_paper::presets::Preset;
 use zhat_table::TableError;
 use zhat_table::data::{Dequantise, Missing, SaidKind, keep};
-use zhat_table::fit::FitConfig;
+use zhat_table::fit::{FitConfig, Length};
 
 use super::table_options::FileOptions;
 
@@ -123,14 +123,14 @@ impl ConfigOptions {
     pub fn configuration_for(
         &self,
         [rows, columns]: [usize; 2],
-        num_steps: Option<u64>,
+        length: Length,
         criterion: Option<Method>,
     ) -> anyhow::Result<FitConfig> {
         if self.preset.is_some() {
             return self.configuration();
         }
-        let steps = num_steps.or(self.steps);
-        let mut config = FitConfig::for_table(DEFAULT_DATA, rows, columns, steps);
+        let length = self.steps.map_or(length, Length::Steps);
+        let mut config = FitConfig::for_table(DEFAULT_DATA, rows, columns, length);
         if let Some(Method::SmcRnce | Method::SmcRnceTrajectory) = criterion {
             config.model.normalisation = Normalisation::Global;
         }

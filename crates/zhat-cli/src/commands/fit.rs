@@ -10,7 +10,7 @@ use zhat::ranks::Workers;
 use zhat::train::Answer;
 use zhat::watch::Watch;
 use zhat_report::{Align, Table};
-use zhat_table::fit::{FitConfig, FitReport, Limit, Session, nats};
+use zhat_table::fit::{FitConfig, FitReport, Length, Limit, Session, nats};
 use zhat_table::fitted::Fitted;
 use zhat_table::run::{RunDirectory, RunLock};
 use zhat_table::{Prepared, TableError, prepare_watched, report};
@@ -55,13 +55,13 @@ pub struct Arguments {
 
 impl Arguments {
     /// The configuration of a new run.
-    fn for_table(&self, data: &Prepared, num_steps: Option<u64>) -> anyhow::Result<FitConfig> {
-        self.for_size([data.rows[0] + data.rows[1], data.columns.len()], num_steps)
+    fn for_table(&self, data: &Prepared, length: Length) -> anyhow::Result<FitConfig> {
+        self.for_size([data.rows[0] + data.rows[1], data.columns.len()], length)
     }
 
     /// The same by the number of rows and columns.
-    fn for_size(&self, size: [usize; 2], num_steps: Option<u64>) -> anyhow::Result<FitConfig> {
-        self.own(self.config.configuration_for(size, num_steps, self.criterion)?)
+    fn for_size(&self, size: [usize; 2], length: Length) -> anyhow::Result<FitConfig> {
+        self.own(self.config.configuration_for(size, length, self.criterion)?)
     }
 
     /// The configuration of a run that is taken up.
@@ -117,7 +117,7 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
     let data = match &stored {
         Some(stored) => prepare_watched(&arguments.config.resumed(stored.clone())?, watch)?,
         // How the data are read does not depend on how many they are.
-        None => prepare_watched(&arguments.for_size([1, 1], None)?, watch)?,
+        None => prepare_watched(&arguments.for_size([1, 1], Length::Usual)?, watch)?,
     };
     if !arguments.show.quiet && !data.kinds.is_empty() {
         eprintln!("{}", report::kinds_table(&data.kinds));
@@ -128,7 +128,7 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
             config.check_resumed(stored)?;
             config
         }
-        None => arguments.for_table(&data, None)?,
+        None => arguments.for_table(&data, Length::Usual)?,
     };
     let (mut session, notes) = if arguments.resume {
         interrupt::advise(resume_with(arguments));
@@ -139,9 +139,8 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
         let notes = data.notes.clone();
         if let Some(limit) = &planned {
             limit.schedule(&mut config, &data, workers.clone(), watch)?;
-            // How many steps there are decides about the model too.
-            let model = arguments.for_table(&data, Some(config.training.num_steps))?.model;
-            config.model = model;
+            // How much work there is time for decides about the model too.
+            config.take(arguments.for_table(&data, Length::Work(config.work()))?.model);
         }
         interrupt::advise(resume_with(arguments));
         (Session::start(config, data, out, workers.clone(), watch)?, notes)

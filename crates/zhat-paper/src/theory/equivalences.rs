@@ -10,7 +10,10 @@ use zhat::ar::{
     Activation, ArEbm, ArEbmConfig, ArStep, ArStepConfig, Conditioner, EnergyForm, HeadForm,
     NetworkSize, Normalisation,
 };
-use zhat::criterion::{BinaryNce, Criterion, FromData, ImportanceSampling, Method};
+use zhat::criterion::{
+    BinaryNce, Criterion, DenoisingScoreMatching, FromData, ImportanceSampling, Method,
+    SelfNormalised, SlicedScoreMatching, surrogate,
+};
 use zhat::host::{Place, to_host};
 use zhat::kernel::{Barker, ConditionalImportance, ConditionalSmc, Contrast, State};
 use zhat::model::{
@@ -56,6 +59,15 @@ claims! {
     "nce-value": "Binary NCE: weighted candidates have the gradient of the logistic loss",
         "weights that sum to one; no log q",
         |rng| nce_value(&mut FromData(BinaryNce::new(proposal(), NEGATIVES)?), rng);
+    "snl-value": "The self-normalised likelihood: weighted candidates have the gradient of -log p(x0) + mean p / q - 1",
+        "weights that sum to one; no log q",
+        |rng| snl_value(&mut FromData(SelfNormalised::new(proposal(), NEGATIVES)?), rng);
+    "ssm-is-hyvarinens": "Sliced score matching by differences is Hyvarinen's on average, exactly so for a Gaussian",
+        "the objective of denoising; a conditional criterion with the same points",
+        |rng| score_matching(&SlicedScoreMatching::new(0.3, NEGATIVES)?, hyvarinen, rng);
+    "dsm-is-vincents": "Denoising score matching by differences is Vincent's on average, exactly so for a Gaussian",
+        "the objective of Hyvarinen; another noise",
+        |rng| score_matching(&DenoisingScoreMatching::new(NOISE, NEGATIVES)?, vincent, rng);
     "smc-rnce-value": "SMC-RNCE: weighted factors have the gradient of -log p~(x0) + log Z_CSMC (App. B.2)",
         "whole trajectories weighed by the last weights; the density of another proposal",
         |rng| smc_rnce_value(|recorder| Ok(Box::new(every_stage(recorder)?)), rng);
@@ -222,6 +234,63 @@ pub fn nce_value(
     let theta = [&THETA[..], &[log_z]].concat();
     let [gradient, value] = Differentiated::new(criterion, &model, rng)?.is(by_hand, &theta);
     Ok(gradient.and(value))
+}
+
+pub fn snl_value(
+    criterion: &mut dyn Criterion<WithLogZ<DiagonalGaussian>>,
+    rng: &mut Stream,
+) -> Result<Finding> {
+    let log_z = 1.0;
+    let model = WithLogZ::new(attached_model(), log_z, &Device::flex().autodiff());
+    let by_hand = |row: &[Point], theta: &[f64]| {
+        let ratio = |x: &Point| (log_w(x, theta) - theta[4]).exp();
+        theta[4] - log_p_tilde(&row[0], theta) + mean(row[1..].iter().map(ratio)) - 1.0
+    };
+    let theta = [&THETA[..], &[log_z]].concat();
+    let [gradient, value] = Differentiated::new(criterion, &model, rng)?.is(by_hand, &theta);
+    Ok(gradient.and(value))
+}
+
+/// Standard deviation of the noise of denoising score matching.
+pub const NOISE: f64 = 0.5;
+
+/// The mean of a criterion over directions and noise at one row, in the parameters of the model.
+pub type OfRow = fn(&Point, &[f64]) -> f64;
+
+/// `tr grad^2 log p~ + |grad log p~|^2 / 2` of a Gaussian: `sum_i -1 / s_i^2 + (x_i - mu_i)^2 / (2 s_i^4)`.
+pub fn hyvarinen(x: &Point, theta: &[f64]) -> f64 {
+    let of =
+        |i: usize| -theta[2 + i].powi(-2) + 0.5 * (x[i] - theta[i]).powi(2) * theta[2 + i].powi(-4);
+    of(0) + of(1)
+}
+
+/// `E_z s^2 / 2 |grad log p~(x + s z) + z / s|^2` of a Gaussian: with `grad log p~ = -(x + s z - mu) / s_i^2` the part in `z` is
+/// `(1 / s - s / s_i^2) z`, independent of the rest.
+pub fn vincent(x: &Point, theta: &[f64]) -> f64 {
+    let of = |i: usize| {
+        let precision = theta[2 + i].powi(-2);
+        let fixed = ((x[i] - theta[i]) * precision).powi(2);
+        let random = (1.0 / NOISE - NOISE * precision).powi(2);
+        0.5 * NOISE * NOISE * (fixed + random)
+    };
+    of(0) + of(1)
+}
+
+/// The gradient of every row's criterion, over directions and noise, against that of its mean by hand; and so the value.
+pub fn score_matching(contrast: &AnyContrast, by_hand: OfRow, rng: &mut Stream) -> Result<Finding> {
+    let model = attached_model();
+    // All rows are the same point, so that one expectation is behind all of them.
+    let point = [1.1, -0.3];
+    let at = |theta: &[f64]| by_hand(&point, theta);
+    let expected = [&finite_differences(at, &THETA, STEP)[..], &[at(&THETA)]].concat();
+    let x0: Tensor<2> = place().tensor(point.repeat(64), [64, 2]);
+    Finding::of_draws(400, &expected, || {
+        let candidates = contrast.propose(&model, State::new(x0.clone()), rng)?;
+        let mut found = gradient(&surrogate(&candidates, None), &model);
+        let value = contrast.value(&candidates).map_or(f64::NAN, |value| to_host(&value)[0]);
+        found.push(value);
+        Ok(found)
+    })
 }
 
 /// A proposal that remembers all particles at every stage, as they were when their density was asked for.

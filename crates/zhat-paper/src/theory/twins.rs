@@ -4,7 +4,10 @@ use burn::tensor::Tensor;
 use rayon::prelude::*;
 use zhat::Result;
 use zhat::ar::Normalisation;
-use zhat::criterion::{BinaryNce, FromData, ImportanceSampling, Method, Persistent};
+use zhat::criterion::{
+    BinaryNce, DenoisingScoreMatching, FromData, ImportanceSampling, Method, Persistent,
+    SelfNormalised, SlicedScoreMatching,
+};
 use zhat::evaluate::{bridge_sampling, smc};
 use zhat::host::Place;
 use zhat::kernel::{
@@ -60,6 +63,24 @@ fn twins() -> Vec<Twin> {
         ("nce-value", "weights that sum to one", |rng| nce_value(&mut FromData(cis()?), rng)),
         ("nce-value", NO_Q, |rng| {
             nce_value(&mut FromData(BinaryNce::new(NoDensity(proposal()), 5)?), rng)
+        }),
+        ("snl-value", "weights that sum to one", |rng| {
+            snl_value(&mut FromData(ImportanceSampling::new(proposal(), 5)?), rng)
+        }),
+        ("snl-value", NO_Q, |rng| {
+            snl_value(&mut FromData(SelfNormalised::new(NoDensity(proposal()), 5)?), rng)
+        }),
+        ("ssm-is-hyvarinens", "the objective of denoising", |rng| {
+            score_matching(&DenoisingScoreMatching::new(0.5, 5)?, hyvarinen, rng)
+        }),
+        ("ssm-is-hyvarinens", "a conditional criterion with the same points", |rng| {
+            score_matching(&Barker::new(walk()?, 5)?, hyvarinen, rng)
+        }),
+        ("dsm-is-vincents", "the objective of Hyvarinen", |rng| {
+            score_matching(&SlicedScoreMatching::new(0.3, 5)?, vincent, rng)
+        }),
+        ("dsm-is-vincents", "another noise", |rng| {
+            score_matching(&DenoisingScoreMatching::new(1.2 * NOISE, 5)?, vincent, rng)
         }),
         ("smc-rnce-value", "whole trajectories weighed by the last weights", |rng| {
             let kernel = |recorder| -> Result<Box<dyn Contrast<GaussianChain>>> {

@@ -69,6 +69,11 @@ impl ArDensity {
         })
     }
 
+    /// Without a look-ahead to what is given ([`Evaluator::blind`]), to measure what it is worth.
+    pub fn blind(self) -> Self {
+        Self { evaluator: self.evaluator.blind(), ..self }
+    }
+
     /// With scores of the proposal too where a row has holes, and so many particles for those.
     pub fn with_holes(mut self, model: &ArEbm, particles: usize) -> Result<Self> {
         self.particles = particles;

@@ -9,10 +9,20 @@ use zhat::criterion::Method;
 use super::config::FitConfig;
 use crate::data::Marginals;
 
-/// How often training sees every row, where nothing else is said.
-const EPOCHS: f64 = 80.0;
+/// How often all members together see every row, where nothing else is said.
+const EPOCHS: f64 = 200.0;
+/// And in how many steps of a network at the least and at the most.
+const NETWORK_STEPS: [f64; 2] = [6_000.0, 20_000.0];
+/// How often one member sees every row before another is worth more than that it goes on, up to so many rows. Of more rows there is
+/// more to learn each time.
+const EPOCHS_OF_MEMBER: f64 = 50.0;
+const ROWS_OF_MEMBER: f64 = 20_000.0;
+/// More members gain little: the mean of four has nearly all of what that of many has.
+const MOST_MEMBERS: f64 = 8.0;
 /// Rows that are seen more often than this are learnt by heart without dropout.
 const OFTEN: f64 = 35.0;
+/// With so many rows or more there is more to learn than a network can in the time that there is, and none is dropped.
+const MANY: usize = 25_000;
 /// Rows out of all of training for which a mixture keeps room though it has seen nothing like them: by Good and Turing's rule a new row
 /// is unlike all others about as often as there were such rows before, and a few there always are.
 const OUTLIERS: f64 = 3.0;
@@ -26,14 +36,32 @@ const MOST_WAVES: f64 = 6.0;
 /// Epochs from one validation to the next at the most.
 const EPOCHS_UNVALIDATED: f64 = 2.0;
 
+/// How long a fit is to be, as far as that is known when its model is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// As long as the table asks for.
+    Usual,
+    /// So many steps.
+    Steps(u64),
+    /// As long as so many steps of one network take, to be divided among the members.
+    Work(u64),
+}
+
+impl From<Option<u64>> for Length {
+    fn from(steps: Option<u64>) -> Self {
+        steps.map_or(Self::Usual, Self::Steps)
+    }
+}
+
 impl FitConfig {
     /// The default for a table of some size, in as many steps as that asks for, or as there are.
     ///
     /// The density is a masked autoregressive base, which below 1,000 rows an energy tilts: with more rows the steps that a tilt
     /// costs are worth more than what it gains. Each factor is normalised. What is right for a few rows
     /// differs from what is right for millions: below 1,000 rows a stack of Gaussian mixtures is hard to beat, and the networks
-    /// only correct it; above, they grow with the rows. Rows that are seen often are learnt by heart without dropout.
-    pub fn for_table(source: &str, rows: usize, columns: usize, num_steps: Option<u64>) -> Self {
+    /// only correct it; above, they grow with the rows, and there are as many of them as there is time to train: once a network has
+    /// seen every row often, the mean with another is better than more steps. Rows that are seen often are learnt by heart without dropout.
+    pub fn for_table(source: &str, rows: usize, columns: usize, length: impl Into<Length>) -> Self {
         let mut config = Self::new(source);
         let few = rows < config.validation.cross_validate_below;
         let (width, batch_size) = match rows {
@@ -42,11 +70,24 @@ impl FitConfig {
             _ => (256, 256),
         };
         let per_epoch = rows as f64 / batch_size as f64;
-        // A few columns are learnt in half the time.
-        let epochs = if columns < 5 { EPOCHS / 2.0 } else { EPOCHS };
-        let steps = if few { 400 } else { (epochs * per_epoch).clamp(2_000.0, 20_000.0) as u64 };
-        let steps = num_steps.unwrap_or(steps);
-        let often = few || steps as f64 / per_epoch > OFTEN;
+        // A few columns are learnt in a fifth of the time.
+        let share = if columns < 5 { 0.2 } else { 1.0 };
+        let [least, most] = NETWORK_STEPS;
+        let usual = (share * EPOCHS * per_epoch).clamp(share * least, most);
+        let members_of = |work: f64| match few {
+            true => 1,
+            false => {
+                let epochs = EPOCHS_OF_MEMBER * (rows as f64 / ROWS_OF_MEMBER).max(1.0);
+                (work / per_epoch / epochs).clamp(1.0, MOST_MEMBERS) as u64
+            }
+        };
+        let (members, steps) = match length.into() {
+            Length::Usual if few => (1, 400),
+            Length::Usual => (members_of(usual), usual as u64 / members_of(usual)),
+            Length::Steps(steps) => (members_of(usual), steps),
+            Length::Work(work) => (members_of(work as f64), work / members_of(work as f64)),
+        };
+        let often = steps as f64 / per_epoch > OFTEN;
         config.model = ArEbmConfig {
             conditioner: Conditioner::Masked,
             energy_form: EnergyForm::Tilted,
@@ -60,8 +101,13 @@ impl FitConfig {
                 width: width.max(columns.next_multiple_of(16)),
                 activation: Activation::Relu,
             },
+            members: members as usize,
             energy: NetworkSize { blocks: 1, width: 32, activation: Activation::Elu },
-            dropout: if often { 0.3 } else { 0.0 },
+            dropout: match often {
+                _ if few => 0.3,
+                true if rows < MANY => 0.1,
+                _ => 0.0,
+            },
             energy_dropout: Some(0.0),
             context: 32,
             waves: (rows as f64 / ROWS_OF_NO_WAVES).log2().clamp(0.0, MOST_WAVES) as usize,
@@ -104,6 +150,18 @@ impl FitConfig {
         training.validation_every = steps;
     }
 
+    /// Steps of all networks.
+    pub fn work(&self) -> u64 {
+        self.training.num_steps * self.model.members as u64
+    }
+
+    /// Takes another model, and so many steps that there is as much work as before.
+    pub fn take(&mut self, model: ArEbmConfig) {
+        let steps = (self.work() / model.members as u64).max(1);
+        self.model = model;
+        self.scale_to(steps);
+    }
+
     /// Takes another number of steps; the warm-up and the time before the learning rate falls keep their shares, and there
     /// are as many validations and checkpoints.
     pub fn scale_to(&mut self, num_steps: u64) {
@@ -115,5 +173,36 @@ impl FitConfig {
         training.validation_every = scaled(training.validation_every).max(1);
         training.checkpoint_every = scaled(training.checkpoint_every).max(1);
         training.num_steps = num_steps;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_fill_the_time_and_each_has_enough_of_it() {
+        let fit = |rows, length| FitConfig::for_table("t.csv", rows, 10, length);
+        assert_eq!(fit(500, Length::Work(1_000_000)).model.members, 1);
+        assert_eq!(fit(17_000, Length::Work(100)).model.members, 1);
+        let mut before = 1;
+        for work in [3_000, 10_000, 13_500, 30_000, 1_000_000] {
+            let config = fit(17_000, Length::Work(work));
+            assert!(config.model.members >= before);
+            before = config.model.members;
+            assert!(work - config.work() < before as u64, "{work}: {}", config.work());
+        }
+        assert_eq!(before, MOST_MEMBERS as usize);
+        // Of a million rows there is enough to learn for one.
+        assert_eq!(fit(1_000_000, Length::Work(100_000)).model.members, 1);
+    }
+
+    #[test]
+    fn another_model_has_as_much_work() {
+        let mut config = FitConfig::for_table("t.csv", 17_000, 10, Length::Usual);
+        let work = config.work();
+        assert!(config.model.members > 1);
+        config.take(ArEbmConfig { members: 1, ..config.model.clone() });
+        assert_eq!((config.training.num_steps, config.work()), (work, work));
     }
 }

@@ -35,6 +35,7 @@ impl FitConfig {
         let settings = [
             ("model.proposal.width", model.proposal.width),
             ("model.proposal.blocks", model.proposal.blocks),
+            ("model.members", model.members),
             ("model.energy.width", model.energy.width),
             ("model.energy.blocks", model.energy.blocks),
             ("model.context", model.context),
@@ -56,7 +57,7 @@ impl FitConfig {
             Conditioner::Stagewise => (2.0 * features, outputs),
             Conditioner::Masked => (features, features * outputs),
         };
-        let number = parameters(&model.proposal, inputs, outputs)
+        let number = model.members as f64 * parameters(&model.proposal, inputs, outputs)
             + parameters(&model.energy, model.context as f64 + 1.0, 1.0);
         let lanes = self.step.lanes.next_power_of_two().min(self.training.batch_size) as f64;
         4.0 * number * (COPIES + lanes)

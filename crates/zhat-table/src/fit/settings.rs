@@ -52,6 +52,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("model.proposal.blocks", "whole number", "Residual blocks of the proposal network"),
     setting("model.proposal.width", "whole number", "Units in each of its layers"),
     setting("model.proposal.activation", "relu, tanh, elu", "Its activation"),
+    setting("model.members", "whole number", "Proposal networks, each trained by itself: the base is the mean of what they say"),
     setting("model.dropout", "number from 0 to 0.99", "Share of the units dropped inside each block while training"),
     setting("model.energy-dropout", "number from 0 to 0.99", "The same in the energy network, where it differs"),
     setting("model.context", "whole number", "Length of the vector that the proposal network gives to the energy network"),

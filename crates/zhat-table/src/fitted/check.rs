@@ -63,6 +63,20 @@ impl Check {
         Self { about: About::Fit, at_least: false, ..check }
     }
 
+    /// In a word or two. A figure on the wrong side that passes has to say why.
+    fn outcome(&self) -> &'static str {
+        let is_within = if self.at_least {
+            self.figure >= self.threshold
+        } else {
+            self.figure <= self.threshold
+        };
+        match (self.passed, is_within) {
+            (true, true) => "passed",
+            (true, false) => "passed: chance explains it",
+            (false, _) => "FAILED",
+        }
+    }
+
     fn new(name: &str, figure: f64, threshold: f64, passed: bool, reason: String) -> Self {
         // JSON has no infinity.
         let figure = figure.clamp(f64::MIN, f64::MAX);
@@ -92,7 +106,7 @@ pub fn checks_table(checks: &[Check]) -> Table {
             check.name.clone(),
             Short(check.figure).to_string(),
             format!("{side} {}", Short(check.threshold)),
-            if check.passed { "passed" } else { "FAILED" }.into(),
+            check.outcome().into(),
         ]);
     }
     table
@@ -135,5 +149,8 @@ mod tests {
         let passed = |figure, by_chance| Check::of_fit("c", figure, 0.05, by_chance, "".into());
         assert!(passed(0.04, false).passed && passed(0.3, true).passed);
         assert!(!passed(0.06, false).passed);
+        let words = |figure, by_chance| passed(figure, by_chance).outcome();
+        assert_eq!([words(0.04, true), words(0.06, false)], ["passed", "FAILED"]);
+        assert_eq!(words(0.06, true), "passed: chance explains it");
     }
 }

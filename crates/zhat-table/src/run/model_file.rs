@@ -231,7 +231,7 @@ fn check_size(card: &ModelCard, bytes: usize) -> std::result::Result<(), String>
         let squares = 2u128 * network.blocks as u128 * (network.width as u128).pow(2);
         squares + network.width as u128
     });
-    let least = 4 * (least[0] + least[1]);
+    let least = 4 * (least[0] + card.model.members as u128 * least[1]);
     match least > bytes as u128 {
         true => Err(format!("it has {bytes} bytes, but networks of that size need {least}")),
         false => Ok(()),

@@ -2,12 +2,11 @@
 
 use rayon::prelude::*;
 
+use super::base::Base;
 use super::config::EnergyForm;
 use super::defence::Defence;
 use super::evaluate::{Evaluator, Memory, TILE};
 use super::forward::{NODES, confining, factors};
-use super::head::Head;
-use super::panels::STRIP;
 use super::quadrature::legendre_nodes;
 
 /// How far out a normal is integrated, in standard deviations: 6e-7 of its mass are further.
@@ -76,15 +75,13 @@ impl Evaluator {
         let engine = &self.engine;
         let (mut features, confinement) = (pass.x.clone(), engine.config.confinement());
         let kind = engine.config.kind(stage);
-        let mut head = Head::at(&engine.config, stage);
-        let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
+        let mut base = Base::at(&engine.config, stage);
         if kind.is_categorical() {
             let up_to = |(row, &class): (usize, &f32)| {
                 let prefix = conditioning.prefix_of(row);
-                pass.head_raw.read_row(prefix, &mut raw);
-                head.set(&raw, conditioning.known(engine, prefix, stage));
+                base.read(&pass.head_raw, prefix, conditioning.known(engine, prefix, stage));
                 let classes = (0..=class as usize).map(|class| class as f32);
-                classes.map(|class| f64::from(head.log_density(class)).exp()).sum::<f64>().min(1.0)
+                classes.map(|class| f64::from(base.log_density(class)).exp()).sum::<f64>().min(1.0)
             };
             return features.iter().enumerate().map(up_to).collect();
         }
@@ -103,14 +100,13 @@ impl Evaluator {
         let mut terms: Vec<(f64, bool)> = Vec::new();
         for (row, &x) in features.iter().enumerate() {
             let prefix = conditioning.prefix_of(row);
-            pass.head_raw.read_row(prefix, &mut raw);
-            head.set(&raw, conditioning.known(engine, prefix, stage));
+            base.read(&pass.head_raw, prefix, conditioning.known(engine, prefix, stage));
             nodes.clear();
-            head.nodes_around(x, &mut nodes);
+            base.nodes_around(x, &mut nodes);
             for node in &nodes {
                 let mut log_w = f64::from(node.weight.max(f32::MIN_POSITIVE)).ln();
                 if !self.is_proposal && engine.config.energy_form == EnergyForm::Free {
-                    log_w -= f64::from(head.log_density(node.at));
+                    log_w -= f64::from(base.log_density(node.at));
                 }
                 if let Some(from) = confinement.filter(|_| !self.is_proposal) {
                     log_w += f64::from(confining(from as f32, node.at));

@@ -143,6 +143,10 @@ pub struct ArEbmConfig {
     pub energy: NetworkSize,
     /// The proposal network.
     pub proposal: NetworkSize,
+    /// How many proposal networks there are, each trained by itself: the base is the mean of what they say. More than one want a masked
+    /// conditioner.
+    #[serde(default = "one")]
+    pub members: usize,
     /// Share of the units dropped inside each block while training.
     pub dropout: f64,
     /// The same in the energy network, where it differs.
@@ -187,6 +191,7 @@ impl ArEbmConfig {
             gaussian_mixture: false,
             energy: NetworkSize { blocks: 4, width: 128, activation: Activation::Relu },
             proposal: NetworkSize { blocks: 2, width: 256, activation: Activation::Relu },
+            members: 1,
             dropout: 0.1,
             energy_dropout: None,
             context: 64,
@@ -216,6 +221,7 @@ impl ArEbmConfig {
         at_least(1, "features", self.features)?;
         at_least(1, "energy.width", self.energy.width)?;
         at_least(1, "proposal.width", self.proposal.width)?;
+        at_least(1, "members", self.members)?;
         at_least(1, "context", self.context)?;
         at_least(1, "mixture_components", self.mixture_components)?;
         at_least(2, "spline_bins", self.spline_bins)?;
@@ -242,6 +248,10 @@ impl ArEbmConfig {
             let expected = "0 for a stagewise conditioner";
             return Err(Error::setting("waves", self.waves, expected));
         }
+        if self.conditioner == Conditioner::Stagewise && self.members > 1 {
+            let expected = "1 for a stagewise conditioner";
+            return Err(Error::setting("members", self.members, expected));
+        }
         if self.conditioner == Conditioner::Masked {
             let least = self.features.saturating_sub(self.given.max(1));
             at_least(least, "proposal.width", self.proposal.width)?;
@@ -264,6 +274,27 @@ impl ArEbmConfig {
             Conditioner::Stagewise => (2 * self.features, 1),
             Conditioner::Masked => (self.inputs_before(self.features), self.features),
         };
+        let proposal = self.proposal_network(inputs, stages, device, rng);
+        let mut energy = ResidualNet::new(&self.energy, self.context + 1, 1, device, rng);
+        if self.energy_form == EnergyForm::Tilted {
+            self.start_tilt(&mut energy);
+        }
+        let others =
+            (1..self.members).map(|_| self.proposal_network(inputs, stages, device, rng)).collect();
+        let numbers = self.num_numbers();
+        let has_known = self.gaussian_mixture && numbers > 0;
+        let known = has_known.then(|| standard_normal(numbers)).transpose()?;
+        Ok(ArEbm { proposal, energy, others, shape: self.clone(), known }.masked())
+    }
+
+    /// The proposal network of a member.
+    fn proposal_network(
+        &self,
+        inputs: usize,
+        stages: usize,
+        device: &Device,
+        rng: &mut Stream,
+    ) -> ResidualNet {
         let outputs = self.outputs_before(stages);
         let mut proposal = ResidualNet::new(&self.proposal, inputs, outputs, device, rng);
         if self.conditioner == Conditioner::Masked && inputs > self.features {
@@ -273,17 +304,10 @@ impl ArEbmConfig {
             let weight = weight.into_iter().map(|weight| scale * weight).collect();
             proposal.first = constant_linear(weight, bias, device);
         }
-        let mut energy = ResidualNet::new(&self.energy, self.context + 1, 1, device, rng);
         if self.conditioner == Conditioner::Masked || self.head != HeadForm::Mixture {
             self.start_heads(&mut proposal, stages);
         }
-        if self.energy_form == EnergyForm::Tilted {
-            self.start_tilt(&mut energy);
-        }
-        let numbers = self.num_numbers();
-        let has_known = self.gaussian_mixture && numbers > 0;
-        let known = has_known.then(|| standard_normal(numbers)).transpose()?;
-        Ok(ArEbm { proposal, energy, shape: self.clone(), known }.masked())
+        proposal
     }
 
     /// The model starts as its base, with weights of the feature that do not shrink with the context.
@@ -358,6 +382,10 @@ fn tilt_bound() -> f64 {
 
 fn spline_bins() -> usize {
     8
+}
+
+fn one() -> usize {
+    1
 }
 
 fn is_zero(number: &usize) -> bool {

@@ -17,7 +17,8 @@ use crate::gaussian_mixture::{Conditionals, GaussianMixture};
 #[derive(Debug, Clone)]
 pub struct Engine {
     pub config: ArEbmConfig,
-    pub proposal: ProposalEngine,
+    /// The proposal network of every member.
+    pub members: Vec<ProposalEngine>,
     pub energy: EnergyEngine,
     /// Room for the conditionals of the Gaussian mixture beside the head.
     pub known: Option<Conditionals>,
@@ -61,18 +62,25 @@ pub struct EnergyEngine {
 /// The gradient with respect to the parameters of an [`Engine`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineGradient {
-    /// First layer of the proposal, the part that belongs to the features.
-    pub first: Panels,
-    /// Gradient with respect to `stage_bias`.
-    pub stage_bias: Vec<Vec<f32>>,
-    pub proposal: Vec<[LayerGradient; 2]>,
-    /// Last layer of the proposal: the columns of the context and of the base.
-    pub last: Vec<[LayerGradient; 2]>,
+    /// Of the proposal network of every member.
+    pub members: Vec<ProposalGradient>,
     pub energy_first: LayerGradient,
     pub energy_of_x: Vec<f32>,
     pub energy: Vec<[LayerGradient; 2]>,
     /// Last layer of the energy, padded, and its bias at the end.
     pub energy_last: Vec<f32>,
+}
+
+/// The gradient with respect to the parameters of a proposal network.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProposalGradient {
+    /// First layer, the part that belongs to the features.
+    pub first: Panels,
+    /// Gradient with respect to `stage_bias`.
+    pub stage_bias: Vec<Vec<f32>>,
+    pub blocks: Vec<[LayerGradient; 2]>,
+    /// Last layer: the columns of the context and of the base.
+    pub last: Vec<[LayerGradient; 2]>,
 }
 
 /// The gradient of one linear layer of a module.
@@ -108,23 +116,16 @@ impl Engine {
         let config = &model.shape;
         Self {
             config: config.clone(),
-            proposal: ProposalEngine::new(config, &model.proposal),
+            members: model.members().map(|net| ProposalEngine::new(config, net)).collect(),
             energy: EnergyEngine::new(config, &model.energy),
             known: model.known.as_ref().map(GaussianMixture::conditionals),
         }
     }
 
     pub fn zero_gradient(&self) -> EngineGradient {
-        let (proposal, energy) = (&self.proposal, &self.energy);
+        let energy = &self.energy;
         EngineGradient {
-            first: Panels::zeros(proposal.first.rows(), proposal.first.columns()),
-            stage_bias: proposal.stage_bias.iter().map(|bias| vec![0.0; bias.len()]).collect(),
-            proposal: zero_blocks(&proposal.trunk),
-            last: proposal
-                .last
-                .iter()
-                .map(|last| [last.context.zero_gradient(), last.head.zero_gradient()])
-                .collect(),
+            members: self.members.iter().map(ProposalEngine::zero_gradient).collect(),
             energy_first: energy.first.zero_gradient(),
             energy_of_x: vec![0.0; energy.of_x.len()],
             energy: zero_blocks(&energy.trunk),
@@ -175,6 +176,16 @@ impl ProposalEngine {
             stage_bias,
             trunk: trunk(&config.proposal, net, degrees.as_ref()),
             last,
+        }
+    }
+
+    fn zero_gradient(&self) -> ProposalGradient {
+        let last = self.last.iter();
+        ProposalGradient {
+            first: Panels::zeros(self.first.rows(), self.first.columns()),
+            stage_bias: self.stage_bias.iter().map(|bias| vec![0.0; bias.len()]).collect(),
+            blocks: zero_blocks(&self.trunk),
+            last: last.map(|l| [l.context.zero_gradient(), l.head.zero_gradient()]).collect(),
         }
     }
 
@@ -230,6 +241,56 @@ impl EngineGradient {
     /// In warm-up the energy network has none and stays as it is.
     pub fn layers<'a>(&self, model: &'a ArEbm, with_energy: bool) -> Vec<LinearGradient<'a>> {
         let config = &model.shape;
+        let mut members = self.members.iter().zip(model.members());
+        let (first, net) = members.next().expect("a member");
+        let mut layers = first.layers(config, net);
+        if with_energy {
+            let width = config.energy.width;
+            let weight = [&self.energy_of_x[..width], &self.energy_first.weight.to_rows()].concat();
+            let bias = self.energy_first.bias[..width].to_vec();
+            layers.push(LinearGradient { linear: &model.energy.first, weight, bias });
+            layers.extend(block_layers(&model.energy, &self.energy));
+            let (bias, weight) = self.energy_last.split_last().expect("a bias");
+            let (weight, bias) = (weight[..width].to_vec(), vec![*bias]);
+            layers.push(LinearGradient { linear: &model.energy.last, weight, bias });
+        }
+        layers.extend(members.flat_map(|(gradient, net)| gradient.layers(config, net)));
+        layers
+    }
+
+    /// All numbers, padding included.
+    pub fn parts(&self) -> Vec<&[f32]> {
+        let mut parts: Vec<&[f32]> = vec![&self.energy_last, &self.energy_of_x];
+        let mut layers: Vec<&LayerGradient> = vec![&self.energy_first];
+        layers.extend(self.energy.iter().flatten());
+        for member in &self.members {
+            parts.push(member.first.data());
+            parts.extend(member.stage_bias.iter().map(Vec::as_slice));
+            layers.extend(member.blocks.iter().chain(&member.last).flatten());
+        }
+        parts.extend(layers.into_iter().flat_map(|layer| [layer.weight.data(), &layer.bias]));
+        parts
+    }
+
+    /// The same, to be changed.
+    pub fn parts_mut(&mut self) -> Vec<&mut [f32]> {
+        let mut parts: Vec<&mut [f32]> = vec![&mut self.energy_last, &mut self.energy_of_x];
+        let mut layers: Vec<&mut LayerGradient> = vec![&mut self.energy_first];
+        layers.extend(self.energy.iter_mut().flatten());
+        for member in &mut self.members {
+            parts.push(member.first.data_mut());
+            parts.extend(member.stage_bias.iter_mut().map(Vec::as_mut_slice));
+            layers.extend(member.blocks.iter_mut().chain(&mut member.last).flatten());
+        }
+        let layers = layers.into_iter();
+        parts.extend(layers.flat_map(|layer| [layer.weight.data_mut(), &mut layer.bias]));
+        parts
+    }
+}
+
+impl ProposalGradient {
+    /// The gradients of a member's own parameters, layer by layer.
+    fn layers<'a>(&self, config: &ArEbmConfig, net: &'a ResidualNet) -> Vec<LinearGradient<'a>> {
         let (features, width) = (config.features, config.proposal.width);
         let mut weight = self.first.to_rows();
         let mut bias = vec![0.0; width];
@@ -246,30 +307,19 @@ impl EngineGradient {
                 *sum += part;
             }
         }
-        let mut layers = vec![LinearGradient { linear: &model.proposal.first, weight, bias }];
-        layers.extend(block_layers(&model.proposal, &self.proposal));
-        layers.push(self.last_layer(model));
+        let mut layers = vec![LinearGradient { linear: &net.first, weight, bias }];
+        layers.extend(block_layers(net, &self.blocks));
+        layers.push(self.last_layer(config, net));
         if let Some(degrees) = degrees {
             let (blocks, inner) = (layers.len() - 1, degrees.inner());
             mask(&mut layers[0], &degrees.first());
             layers[1..blocks].iter_mut().for_each(|layer| mask(layer, &inner));
         }
-        if with_energy {
-            let width = config.energy.width;
-            let weight = [&self.energy_of_x[..width], &self.energy_first.weight.to_rows()].concat();
-            let bias = self.energy_first.bias[..width].to_vec();
-            layers.push(LinearGradient { linear: &model.energy.first, weight, bias });
-            layers.extend(block_layers(&model.energy, &self.energy));
-            let (bias, weight) = self.energy_last.split_last().expect("a bias");
-            let (weight, bias) = (weight[..width].to_vec(), vec![*bias]);
-            layers.push(LinearGradient { linear: &model.energy.last, weight, bias });
-        }
         layers
     }
 
-    /// The last layer of the proposal: stages side by side, with zeros for units that a stage does not see.
-    fn last_layer<'a>(&self, model: &'a ArEbm) -> LinearGradient<'a> {
-        let config = &model.shape;
+    /// The last layer: stages side by side, with zeros for units that a stage does not see.
+    fn last_layer<'a>(&self, config: &ArEbmConfig, net: &'a ResidualNet) -> LinearGradient<'a> {
         let columns = config.outputs_before(self.last.len());
         let mut weight = vec![0.0; config.proposal.width * columns];
         let mut bias = Vec::with_capacity(columns);
@@ -281,31 +331,7 @@ impl EngineGradient {
                 bias.extend_from_slice(&gradient.bias[..number]);
             }
         }
-        LinearGradient { linear: &model.proposal.last, weight, bias }
-    }
-
-    /// All numbers, padding included.
-    pub fn parts(&self) -> Vec<&[f32]> {
-        let mut parts: Vec<&[f32]> = vec![self.first.data(), &self.energy_last, &self.energy_of_x];
-        parts.extend(self.stage_bias.iter().map(Vec::as_slice));
-        let blocks = self.proposal.iter().chain(&self.energy).chain(&self.last).flatten();
-        for layer in blocks.chain([&self.energy_first]) {
-            parts.extend([layer.weight.data(), &layer.bias]);
-        }
-        parts
-    }
-
-    /// The same, to be changed.
-    pub fn parts_mut(&mut self) -> Vec<&mut [f32]> {
-        let mut parts: Vec<&mut [f32]> =
-            vec![self.first.data_mut(), &mut self.energy_last, &mut self.energy_of_x];
-        parts.extend(self.stage_bias.iter_mut().map(Vec::as_mut_slice));
-        let blocks =
-            self.proposal.iter_mut().chain(&mut self.energy).chain(&mut self.last).flatten();
-        for layer in blocks.chain([&mut self.energy_first]) {
-            parts.extend([layer.weight.data_mut(), &mut layer.bias]);
-        }
-        parts
+        LinearGradient { linear: &net.last, weight, bias }
     }
 }
 

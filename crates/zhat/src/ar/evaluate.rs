@@ -1,7 +1,8 @@
 //! Evaluation without a graph: a trained model on a number of threads, and the log-densities of rows.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
 
 use rayon::prelude::*;
 
@@ -10,6 +11,7 @@ use super::defence::Defence;
 use super::device::OnDevice;
 use super::engine::Engine;
 use super::forward::{Conditioning, Forward, Pass};
+use super::guide::Guide;
 use super::model::ArEbm;
 use super::quadrature::Rule;
 use crate::error::{Error, Result};
@@ -37,6 +39,8 @@ pub struct Evaluator {
     /// The model on a device beside the CPU, where there is one.
     on_device: Option<OnDevice>,
     memory: Mutex<Vec<Memory>>,
+    /// What looks ahead to given features, once it is needed; none where nothing can.
+    guide: OnceLock<Option<Guide>>,
 }
 
 /// What a worker keeps.
@@ -64,8 +68,10 @@ impl Evaluator {
         let mut engine = Engine::new(model);
         let on_device = workers.device().map(|device| OnDevice::new(model, device));
         if let Some(on_device) = &on_device {
-            let [proposal, energy] = on_device.trunks();
-            engine.proposal.trunk.device = Some(proposal);
+            let (members, energy) = on_device.trunks();
+            for (member, trunk) in engine.members.iter_mut().zip(members) {
+                member.trunk.device = Some(trunk);
+            }
             engine.energy.trunk.device = Some(energy);
         }
         Ok(Self {
@@ -77,6 +83,7 @@ impl Evaluator {
             rule: Rule::Fine,
             on_device,
             memory: Mutex::new(Vec::new()),
+            guide: OnceLock::new(),
         })
     }
 
@@ -95,6 +102,37 @@ impl Evaluator {
     pub fn coarse(mut self) -> Self {
         self.rule = Rule::Coarse;
         self
+    }
+
+    /// Without a look-ahead to what is given: particles are drawn by the model's own proposal alone. It is what others are measured against.
+    pub fn blind(mut self) -> Self {
+        self.guide = OnceLock::from(None);
+        self
+    }
+
+    /// What looks ahead to given features, fitted when it is first asked for.
+    pub(super) fn guide(&self) -> Option<&Guide> {
+        // In a thread and with a pool of its own: a thread of this pool would take up other rows while it waits, and ask for it again.
+        let fit = || -> Result<Option<Guide>> {
+            let mut engine = self.engine.clone();
+            engine.members.iter_mut().for_each(|member| member.trunk.device = None);
+            engine.energy.trunk.device = None;
+            let alone = Self {
+                engine,
+                workers: Workers::from(self.num_threads()),
+                pool: pool(self.num_threads())?,
+                watch: Arc::default(),
+                is_proposal: self.is_proposal,
+                rule: self.rule,
+                on_device: None,
+                memory: Mutex::new(Vec::new()),
+                guide: OnceLock::from(None),
+            };
+            alone.pool.install(|| Guide::of_model(&alone))
+        };
+        let fitted = || thread::scope(|scope| scope.spawn(fit).join().expect("no panic"));
+        // What cannot be fitted cannot look ahead: that is no reason not to draw.
+        self.guide.get_or_init(|| fitted().unwrap_or(None)).as_ref()
     }
 
     /// Whether `log p~` is the log of a density: the proposal's, or that of a model of which every factor is normalised.
@@ -246,10 +284,35 @@ impl Evaluator {
     }
 
     fn advance_by(&self, memory: &mut Memory, stage: usize, streams: &mut [Stream], rule: Rule) {
+        let Memory { forward, conditioning, pass } = &mut *memory;
+        forward.propose(&self.engine, stage, None, conditioning, pass);
+        forward.draw(&self.engine, stage, streams, conditioning, pass);
+        self.weigh_by(memory, stage, rule);
+    }
+
+    /// One stage whose draws are looked over before they are weighed: `choose` is given every row with the proposal's draw in its place, and may
+    /// put another there.
+    pub(super) fn advance_choosing(
+        &self,
+        memory: &mut Memory,
+        stage: usize,
+        rng: &mut Stream,
+        mut choose: impl FnMut(&mut [f32], &mut Stream),
+    ) {
+        let Memory { forward, conditioning, pass } = &mut *memory;
+        let (engine, features) = (&self.engine, self.features());
+        forward.propose(engine, stage, None, conditioning, pass);
+        forward.draw(engine, stage, std::slice::from_mut(rng), conditioning, pass);
+        forward.rows.chunks_exact_mut(features).for_each(|row| choose(row, rng));
+        forward.keep();
+        forward.draw(engine, stage, &mut [], conditioning, pass);
+        self.weigh_by(memory, stage, self.rule);
+    }
+
+    /// `log p~` of the features that are there, by `log q`.
+    fn weigh_by(&self, memory: &mut Memory, stage: usize, rule: Rule) {
         let Memory { forward, conditioning, pass } = memory;
         let engine = &self.engine;
-        forward.propose(engine, stage, None, conditioning, pass);
-        forward.draw(engine, stage, streams, conditioning, pass);
         let (kind, tilted) = (engine.config.kind(stage), !self.is_proposal);
         if kind.is_cells() {
             forward.weigh_cells(engine, stage, rule, tilted, conditioning, pass);

@@ -1,11 +1,12 @@
 //! The forward pass of one stage: contexts and mixtures of the prefixes, draws, and factors of the model.
 
+use super::base::Base;
 use super::config::{ArEbmConfig, Conditioner, EnergyForm};
 use super::defence::Defence;
 use super::dropout::Masks;
 use super::elementwise;
 use super::engine::{Engine, at_stage};
-use super::head::{Head, Known};
+use super::head::Known;
 use super::mixture::total;
 use super::panels::{Panels, STRIP, strip};
 use super::quadrature::Rule;
@@ -24,7 +25,8 @@ pub struct Conditioning {
     pub prefix: Panels,
     /// Prefix of every row; empty where every row has its own.
     pub sharing: Vec<usize>,
-    pub tape: Tape,
+    /// One for each member.
+    pub tapes: Vec<Tape>,
     /// What the Gaussian mixture beside the head makes of every prefix, where there is one.
     known: Vec<Conditionals>,
 }
@@ -46,8 +48,8 @@ impl Conditioning {
 /// What the forward pass of one stage computed; enough to go back.
 #[derive(Debug, Default)]
 pub struct Pass {
-    /// Raw outputs of the base of every prefix.
-    pub head_raw: Panels,
+    /// Raw outputs of the base of every prefix, for each member.
+    pub head_raw: Vec<Panels>,
     /// Prefixes whose base has a gradient.
     pub head_rows: Vec<usize>,
     /// Context of every prefix.
@@ -199,7 +201,11 @@ impl Forward {
         } else if stage == 0 {
             self.condition(engine, 0, self.features - 1, masks, conditioning);
         }
-        engine.proposal.last(stage).head.forward(conditioning.tape.output(), &mut pass.head_raw);
+        pass.head_raw.resize_with(engine.members.len(), Panels::default);
+        let outputs = conditioning.tapes.iter().map(Tape::output).zip(&mut pass.head_raw);
+        for (member, (output, raw)) in engine.members.iter().zip(outputs) {
+            member.last(stage).head.forward(output, raw);
+        }
     }
 
     /// Whether one pass of the conditioner serves all stages.
@@ -216,8 +222,8 @@ impl Forward {
         mut masks: Option<&mut Masks>,
         conditioning: &mut Conditioning,
     ) {
-        let (rows, features, proposal) = (self.num_rows(), self.features, &engine.proposal);
-        let Conditioning { prefix: prefixes_known, sharing, tape, known: of_mixture } =
+        let (rows, features) = (self.num_rows(), self.features);
+        let Conditioning { prefix: prefixes_known, sharing, tapes, known: of_mixture } =
             conditioning;
         let mut distinct: Vec<usize> = Vec::new();
         sharing.clear();
@@ -260,16 +266,19 @@ impl Forward {
                 seen.enumerate().for_each(|(number, x)| of_mixture.see(number, x));
             }
         }
-        // Without known features all rows are the same; the trunk repeats the one row where dropout makes them differ.
-        self.h.reshape(prefixes_known.rows(), engine.config.proposal.width);
-        let bias = &proposal.stage_bias[at_stage(&proposal.stage_bias, stage)][..];
-        self.h.set_product(prefixes_known, &proposal.first, inputs, Some(bias));
-        match self.recording {
-            true => proposal.trunk.forward(&mut self.h, prefixes, masks, tape),
-            // Of a masked network later units are for later stages.
-            false => {
-                let units = proposal.last(known).head.weight.rows();
-                proposal.trunk.evaluate(&mut self.h, prefixes, units, tape);
+        tapes.resize_with(engine.members.len(), Tape::default);
+        for (member, tape) in engine.members.iter().zip(tapes) {
+            // Without known features all rows are the same; the trunk repeats the one row where dropout makes them differ.
+            self.h.reshape(prefixes_known.rows(), engine.config.proposal.width);
+            let bias = &member.stage_bias[at_stage(&member.stage_bias, stage)][..];
+            self.h.set_product(prefixes_known, &member.first, inputs, Some(bias));
+            match self.recording {
+                true => member.trunk.forward(&mut self.h, prefixes, masks.as_deref_mut(), tape),
+                // Of a masked network later units are for later stages.
+                false => {
+                    let units = member.last(known).head.weight.rows();
+                    member.trunk.evaluate(&mut self.h, prefixes, units, tape);
+                }
             }
         }
     }
@@ -286,8 +295,7 @@ impl Forward {
         conditioning: &Conditioning,
         pass: &mut Pass,
     ) {
-        let mut head = Head::at(&engine.config, stage);
-        let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
+        let mut base = Base::at(&engine.config, stage);
         let mut current = None;
         let kind = engine.config.kind(stage);
         let is_class = kind.is_categorical();
@@ -302,17 +310,16 @@ impl Forward {
         for row in 0..self.num_rows() {
             let prefix = conditioning.prefix_of(row);
             if current != Some(prefix) {
-                pass.head_raw.read_row(prefix, &mut raw);
-                head.set(&raw, conditioning.known(engine, prefix, stage));
+                base.read(&pass.head_raw, prefix, conditioning.known(engine, prefix, stage));
                 current = Some(prefix);
             }
             let x = &mut self.rows[row * self.features + stage];
             let is_drawn = !(self.retained && row.is_multiple_of(self.candidates));
             if is_drawn && !self.given && !(is_class && self.complete) {
                 let rng = &mut streams[row / self.candidates];
-                *x = defence.draw(rng).unwrap_or_else(|| head.sample(rng));
+                *x = defence.draw(rng).unwrap_or_else(|| base.sample(rng));
             }
-            let log_q = if is_drawn && !all { 0.0 } else { head.log_density(*x) };
+            let log_q = if is_drawn && !all { 0.0 } else { base.log_density(*x) };
             pass.x.push(*x);
             pass.log_q.push(log_q);
             pass.log_draw.push(defence.log_density(log_q, *x));
@@ -347,7 +354,7 @@ impl Forward {
         }
     }
 
-    /// What the energy's first layer makes of the context of every prefix.
+    /// What the energy's first layer makes of the context of every prefix, to which all members add.
     pub fn contexts(
         &mut self,
         engine: &Engine,
@@ -355,7 +362,14 @@ impl Forward {
         conditioning: &Conditioning,
         pass: &mut Pass,
     ) {
-        engine.proposal.last(stage).context.forward(conditioning.tape.output(), &mut pass.context);
+        let outputs = conditioning.tapes.iter().map(Tape::output);
+        for (index, (member, output)) in engine.members.iter().zip(outputs).enumerate() {
+            let layer = &member.last(stage).context;
+            match index {
+                0 => layer.forward(output, &mut pass.context),
+                _ => layer.add_forward(output, &mut pass.context),
+            }
+        }
         engine.energy.first.forward(&pass.context, &mut self.of_context);
     }
 
@@ -401,21 +415,19 @@ impl Forward {
         conditioning: &Conditioning,
         pass: &mut Pass,
     ) {
-        let mut head = Head::at(&engine.config, stage);
-        let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
+        let mut base = Base::at(&engine.config, stage);
         let (mut nodes, mut x, mut prefixes) = (Vec::new(), Vec::new(), Vec::new());
-        let number = pass.head_raw.rows();
+        let number = pass.head_raw[0].rows();
         let confinement = engine.config.confinement();
         let mut log_z = vec![0.0; number];
         let mut log_w: Vec<f32> = Vec::new();
         for prefix in 0..number {
-            pass.head_raw.read_row(prefix, &mut raw);
-            head.set(&raw, conditioning.known(engine, prefix, stage));
+            base.read(&pass.head_raw, prefix, conditioning.known(engine, prefix, stage));
             nodes.clear();
-            head.nodes(rule, &mut nodes);
+            base.nodes(rule, &mut nodes);
             for &[at, weight] in &nodes {
                 let mut density = match engine.config.energy_form {
-                    EnergyForm::Free => head.log_density(at),
+                    EnergyForm::Free => base.log_density(at),
                     EnergyForm::Tilted => 0.0,
                 };
                 if let Some(from) = confinement {

@@ -3,12 +3,12 @@
 //! A part of the base is a standard normal of some `z`, of which the mass between two ends is known. Nodes within them share that
 //! mass, so the base's own mass is exact, and only the tilt is integrated by a rule.
 
+use super::base::Base;
 use super::engine::Engine;
 use super::forward::{Conditioning, Forward, NODES, Pass, tilts};
 use super::head::Head;
 use super::kind::FeatureKind;
 use super::mixture::Mixture;
-use super::panels::STRIP;
 use super::quadrature::{Rule, legendre_nodes, normal_nodes};
 use super::spline::Spline;
 use crate::normal::log_normal_mass;
@@ -30,8 +30,8 @@ const NARROW: f32 = 2e-3;
 impl Head {
     /// Points and log-weights such that `sum e^w f(x)` is about the integral of `q f` between two ends, for an `f` as smooth as a tilt,
     /// and exact for `f = 1`.
-    pub fn nodes_within(&self, ends: [f32; 2], rule: Rule, out: &mut Vec<[f32; 2]>) {
-        out.clear();
+    pub fn add_nodes_within(&self, ends: [f32; 2], rule: Rule, out: &mut Vec<[f32; 2]>) {
+        let first = out.len();
         let (mixture, spline, known, shares) = self.parts();
         let mut log_shares = shares.iter().map(|share| share.ln());
         let mut log_share = || log_shares.next().expect("a share for each part");
@@ -45,8 +45,13 @@ impl Head {
         if let Some(known) = known {
             within.mixture(known, log_share(), ends);
         }
-        let largest = out.iter().fold(f32::NEG_INFINITY, |largest, node| largest.max(node[1]));
-        out.retain(|node| node[1] > largest + NEGLIGIBLE);
+        let added = out[first..].iter();
+        let largest = added.fold(f32::NEG_INFINITY, |largest, node| largest.max(node[1]));
+        let mut at = 0;
+        out.retain(|node| {
+            at += 1;
+            at <= first || node[1] > largest + NEGLIGIBLE
+        });
     }
 }
 
@@ -157,8 +162,7 @@ impl Forward {
         pass: &mut Pass,
     ) {
         let kind = engine.config.kind(stage);
-        let mut head = Head::at(&engine.config, stage);
-        let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
+        let mut base = Base::at(&engine.config, stage);
         if tilted {
             self.contexts(engine, stage, conditioning, pass);
         }
@@ -168,9 +172,8 @@ impl Forward {
             let (prefix, cell) = (conditioning.prefix_of(row), kind.index_of(pass.x[row]));
             if current != Some((prefix, cell)) {
                 current = Some((prefix, cell));
-                pass.head_raw.read_row(prefix, &mut raw);
-                head.set(&raw, conditioning.known(engine, prefix, stage));
-                head.nodes_within(kind.reach(cell.expect("a cell")), rule, &mut nodes);
+                base.read(&pass.head_raw, prefix, conditioning.known(engine, prefix, stage));
+                base.nodes_within(kind.reach(cell.expect("a cell")), rule, &mut nodes);
                 cells.add(prefix, &nodes);
                 if cells.x.len() >= NODES {
                     self.integrate(engine, tilted, &mut cells, pass);
@@ -271,7 +274,7 @@ mod tests {
 
     fn integral(head: &Head, ends: [f32; 2], rule: Rule, f: impl Fn(f64) -> f64) -> f64 {
         let mut nodes = Vec::new();
-        head.nodes_within(ends, rule, &mut nodes);
+        head.add_nodes_within(ends, rule, &mut nodes);
         nodes.iter().map(|&[x, log_w]| f64::from(log_w).exp() * f(f64::from(x))).sum()
     }
 
@@ -329,7 +332,8 @@ mod tests {
         let head = head(HeadForm::Mixture, 1);
         let mut nodes = Vec::new();
         for ends in [[40.0, 41.0], [-300.0, -299.0], [1e4, f32::INFINITY]] {
-            head.nodes_within(ends, Rule::Fine, &mut nodes);
+            nodes.clear();
+            head.add_nodes_within(ends, Rule::Fine, &mut nodes);
             assert!(!nodes.is_empty() && nodes.iter().all(|node| node[1].is_finite()), "{ends:?}");
             let inside = |x: f32| x >= ends[0] && x <= ends[1];
             assert!(nodes.iter().all(|node| inside(node[0])), "{ends:?} {nodes:?}");

@@ -1,6 +1,7 @@
 //! The autoregressive EBM: networks, proposal, training step, sampling and evaluation.
 
 mod atoms;
+mod base;
 mod bridge;
 mod cells;
 mod classes;
@@ -15,6 +16,7 @@ mod elementwise;
 mod engine;
 mod evaluate;
 mod forward;
+mod guide;
 mod head;
 mod kind;
 mod ladder;

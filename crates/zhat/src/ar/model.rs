@@ -4,11 +4,11 @@ use burn::module::Module;
 use burn::tensor::activation::{log_softmax, softplus};
 use burn::tensor::{Tensor, TensorData};
 
+use super::base::Base;
 use super::config::{ArEbmConfig, EnergyForm, Normalisation, ScaleForm};
 use super::device::Splines;
 use super::dropout::LayerMasks;
 use super::engine::values;
-use super::head::Head;
 use super::kind::{FeatureKind, frequency};
 use super::masked::Degrees;
 use super::mixture::OUTLIER_SCALE;
@@ -35,6 +35,8 @@ pub struct ArEbm {
     pub proposal: ResidualNet,
     /// The energy network.
     pub energy: ResidualNet,
+    /// The proposal networks of the other members.
+    pub others: Vec<ResidualNet>,
     /// Sizes of both, which are no parameters.
     #[module(skip)]
     pub shape: ArEbmConfig,
@@ -46,12 +48,12 @@ pub struct ArEbm {
 /// What the proposal network says about the next feature of every row.
 #[derive(Debug, Clone)]
 pub struct Outlook {
-    /// Context for the energy network, `[n, context]`.
+    /// Context for the energy network, `[n, context]`, the sum of what the members say.
     pub context: Tensor<2>,
-    /// Raw outputs of the base.
+    /// Raw outputs of the base, those of the members side by side.
     pub head: Tensor<2>,
-    /// What the last layer makes both from, `[n, width]`.
-    pub features: Tensor<2>,
+    /// What the last layer of each member makes both from, `[n, width]`.
+    pub features: Vec<Tensor<2>>,
     /// What the Gaussian mixture beside the head says about every row.
     pub known: Option<Vec<KnownRow>>,
     /// Which feature is the next.
@@ -62,6 +64,15 @@ pub struct Outlook {
 type KnownRow = [Vec<f32>; 3];
 
 impl ArEbm {
+    /// The proposal networks of all members.
+    pub(super) fn members(&self) -> impl Iterator<Item = &ResidualNet> {
+        std::iter::once(&self.proposal).chain(&self.others)
+    }
+
+    fn members_mut(&mut self) -> impl Iterator<Item = &mut ResidualNet> {
+        std::iter::once(&mut self.proposal).chain(&mut self.others)
+    }
+
     /// With another Gaussian mixture beside the head.
     ///
     /// # Panics
@@ -84,20 +95,22 @@ impl ArEbm {
             _ => panic!("only classes and atoms have shares"),
         };
         assert_eq!(number, shares.len(), "a share for each");
-        let last = &self.proposal.last;
-        let (weight, mut bias) = (values(&last.weight), values(bias_of(last)));
         let from = self.shape.outputs_before(feature) + self.shape.context + before;
-        for (bias, share) in bias[from..].iter_mut().zip(shares) {
-            *bias = share.max(RAREST).ln() as f32;
+        for member in self.members_mut() {
+            let last = &member.last;
+            let (weight, mut bias) = (values(&last.weight), values(bias_of(last)));
+            for (bias, share) in bias[from..].iter_mut().zip(shares) {
+                *bias = share.max(RAREST).ln() as f32;
+            }
+            member.last = constant_linear(weight, bias, &last.weight.val().device());
         }
-        self.proposal.last = constant_linear(weight, bias, &last.weight.val().device());
         self
     }
 
     /// With zeros for all weights that a masked conditioner may not have, for parameters that come from elsewhere.
     pub fn masked(mut self) -> Self {
         if let Some(degrees) = Degrees::new(&self.shape) {
-            self.proposal.mask(&degrees);
+            self.members_mut().for_each(|member| member.mask(&degrees));
         }
         self
     }
@@ -136,18 +149,34 @@ impl ArEbm {
         Some(rows.chunks_exact(columns).map(row).collect())
     }
 
-    /// What the trunk of the proposal network makes of the first `known` features.
+    /// What the trunk of each member's proposal network makes of the first `known` features.
     pub(super) fn condition(
         &self,
         prefix: Tensor<2>,
         known: usize,
+        mut masks: Option<&mut dyn LayerMasks>,
+    ) -> Vec<Tensor<2>> {
+        let mut features = Vec::with_capacity(self.shape.members);
+        for member in self.members() {
+            // A trait object is lent anew for each.
+            let masks = masks.as_mut().map(|masks| &mut **masks as &mut dyn LayerMasks);
+            features.push(self.condition_of(member, &prefix, known, masks));
+        }
+        features
+    }
+
+    fn condition_of(
+        &self,
+        member: &ResidualNet,
+        prefix: &Tensor<2>,
+        known: usize,
         masks: Option<&mut dyn LayerMasks>,
     ) -> Tensor<2> {
-        let (config, rows) = (&self.shape, prefix.dims()[0]);
+        let (config, rows, prefix) = (&self.shape, prefix.dims()[0], prefix.clone());
         let width = config.proposal.width;
         let degrees = Degrees::new(config);
-        let weight = self.proposal.first.weight.val();
-        let bias = bias_of(&self.proposal.first).val().reshape([1, width]);
+        let weight = member.first.weight.val();
+        let bias = bias_of(&member.first).val().reshape([1, width]);
         let h = match &degrees {
             _ if known == 0 => bias.expand([rows, width]),
             None => {
@@ -165,7 +194,7 @@ impl ArEbm {
             let seen = TensorData::new(degrees.inner(), [width, width]);
             Tensor::from_data(seen, &h.device().inner())
         });
-        self.proposal.trunk(h, config.proposal.activation, masks, seen.as_ref())
+        member.trunk(h, config.proposal.activation, masks, seen.as_ref())
     }
 
     /// What a masked conditioner sees of the first `known` features; only numbers on the line can have a graph.
@@ -215,29 +244,32 @@ impl ArEbm {
         Tensor::cat((0..known).map(part).collect(), 1)
     }
 
-    /// What the last layer of the proposal network says about a feature.
+    /// What the last layers of the proposal networks say about a feature.
     pub(super) fn outlook_of(
         &self,
-        features: Tensor<2>,
+        features: Vec<Tensor<2>>,
         known: Option<Vec<KnownRow>>,
         stage: usize,
     ) -> Outlook {
-        let (weight, bias) = self.last_layer(stage);
-        let output = features.clone().matmul(weight) + bias;
-        let (context, outputs) = (self.shape.context, output.dims()[1]);
+        let (context, outputs) = (self.shape.context, self.shape.head_outputs(stage));
+        let members = self.members().zip(&features).map(|(member, features)| {
+            let (weight, bias) = self.last_layer(member, stage);
+            let output = features.clone().matmul(weight) + bias;
+            (output.clone().narrow(1, 0, context), output.narrow(1, context, outputs))
+        });
+        let (contexts, heads): (Vec<_>, Vec<_>) = members.unzip();
         Outlook {
-            context: output.clone().narrow(1, 0, context),
-            head: output.narrow(1, context, outputs - context),
+            context: contexts.into_iter().reduce(|sum, part| sum + part).expect("a member"),
+            head: Tensor::cat(heads, 1),
             features,
             known,
             stage,
         }
     }
 
-    /// Weight and bias of the last layer for a stage.
-    pub(super) fn last_layer(&self, stage: usize) -> (Tensor<2>, Tensor<2>) {
-        let (mut weight, bias) =
-            (self.proposal.last.weight.val(), bias_of(&self.proposal.last).val());
+    /// Weight and bias of a member's last layer for a stage.
+    fn last_layer(&self, member: &ResidualNet, stage: usize) -> (Tensor<2>, Tensor<2>) {
+        let (mut weight, bias) = (member.last.weight.val(), bias_of(&member.last).val());
         let outputs = self.shape.context + self.shape.head_outputs(stage);
         let mut first = 0;
         if let Some(degrees) = Degrees::new(&self.shape) {
@@ -287,9 +319,9 @@ impl ArEbm {
     /// `log Z_d(x_<d)` of every row: the integral of the factor over its feature, by the nodes of the base.
     fn log_normaliser(&self, outlook: &Outlook) -> Tensor<2> {
         let mut rows: Vec<Vec<[f32; 2]>> = Vec::new();
-        outlook.each_head(&self.shape, |_, head| {
+        outlook.each_base(&self.shape, |_, base| {
             let mut nodes = Vec::new();
-            head.nodes(Rule::Fine, &mut nodes);
+            base.nodes(Rule::Fine, &mut nodes);
             rows.push(nodes);
         });
         let (number, most) = (rows.len(), rows.iter().map(Vec::len).max().unwrap_or(1));
@@ -316,18 +348,38 @@ impl Outlook {
         Self {
             context: self.context.clone().select(0, of.clone()),
             head: self.head.clone().select(0, of.clone()),
-            features: self.features.clone().select(0, of),
+            features: self.features.iter().map(|f| f.clone().select(0, of.clone())).collect(),
             known: self.known.as_ref().map(|k| rows.iter().map(|&row| k[row].clone()).collect()),
             stage: self.stage,
         }
     }
 
-    /// `log q(x | x_<d)`: of a class its log-probability.
+    /// `log q(x | x_<d)`, that of the mean of the members: of a class its log-probability.
     ///
     /// # Shapes
     /// - `x`: `[n, 1]`
     /// - output: `[n, 1]`
     pub fn log_density(&self, config: &ArEbmConfig, x: Tensor<2>) -> Tensor<2> {
+        mean_of_members(self.log_densities(config, x))
+    }
+
+    /// The same of every member by itself, whose sum they are trained for.
+    ///
+    /// # Shapes
+    /// - `x`: `[n, 1]`
+    /// - output: `[n, members]`
+    pub fn log_densities(&self, config: &ArEbmConfig, x: Tensor<2>) -> Tensor<2> {
+        let outputs = self.head.dims()[1] / config.members;
+        let of_member = |member: usize| {
+            let head = self.head.clone().narrow(1, member * outputs, outputs);
+            let alone = Self { head, ..self.clone() };
+            alone.log_density_of_member(config, x.clone())
+        };
+        Tensor::cat((0..config.members).map(of_member).collect(), 1)
+    }
+
+    /// Where the head is that of one member.
+    fn log_density_of_member(&self, config: &ArEbmConfig, x: Tensor<2>) -> Tensor<2> {
         let kind = config.kind(self.stage);
         if kind.is_categorical() {
             let x = x.to_data();
@@ -376,15 +428,24 @@ impl Outlook {
     }
 
     /// Hands over the base of every row in order, to be drawn from.
-    pub(super) fn each_head(&self, shape: &ArEbmConfig, mut each: impl FnMut(usize, &Head)) {
+    pub(super) fn each_base(&self, shape: &ArEbmConfig, mut each: impl FnMut(usize, &Base)) {
         let raw = self.head.to_data().convert::<f32>();
         let raw: Vec<f32> = raw.try_into_vec().expect("32-bit floats");
-        let mut head = Head::at(shape, self.stage);
-        for (row, raw) in raw.chunks_exact(shape.head_outputs(self.stage)).enumerate() {
+        let mut base = Base::at(shape, self.stage);
+        let outputs = shape.members * shape.head_outputs(self.stage);
+        for (row, raw) in raw.chunks_exact(outputs).enumerate() {
             let known = self.known.as_ref().map(|known| known[row].each_ref().map(|k| &k[..]));
-            head.set(raw, known);
-            each(row, &head);
+            base.set(raw, known);
+            each(row, &base);
         }
+    }
+}
+
+/// The log of the mean density of all members, `[n, members]` to `[n, 1]`.
+pub(super) fn mean_of_members(log_densities: Tensor<2>) -> Tensor<2> {
+    match log_densities.dims()[1] {
+        1 => log_densities,
+        number => log_sum_exp(log_densities) - (number as f64).ln(),
     }
 }
 
@@ -461,7 +522,7 @@ impl SequentialProposal for ArEbm {
     fn sample(&self, stage: usize, prefix: Tensor<2>, rng: &mut Stream) -> Tensor<1> {
         let mut drawn = Vec::with_capacity(prefix.dims()[0]);
         let outlook = self.outlook(stage, &prefix);
-        outlook.each_head(&self.shape, |_, head| drawn.push(f64::from(head.sample(rng))));
+        outlook.each_base(&self.shape, |_, base| drawn.push(f64::from(base.sample(rng))));
         Place::of(&prefix).tensor(drawn, [prefix.dims()[0]])
     }
 

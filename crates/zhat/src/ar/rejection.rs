@@ -1,9 +1,8 @@
 //! Draws of a feature from a tilted base, by rejection.
 
+use super::base::Base;
 use super::engine::Engine;
 use super::forward::{Conditioning, Forward, NODES, Pass, factors};
-use super::head::Head;
-use super::panels::STRIP;
 use super::quadrature::Rule;
 use crate::rng::Stream;
 
@@ -27,20 +26,18 @@ impl Forward {
         conditioning: &Conditioning,
         pass: &mut Pass,
     ) {
-        let mut raw = vec![0.0; pass.head_raw.num_panels() * STRIP];
-        let heads: Vec<Head> = (0..pass.head_raw.rows())
+        let bases: Vec<Base> = (0..pass.head_raw[0].rows())
             .map(|prefix| {
-                pass.head_raw.read_row(prefix, &mut raw);
-                let mut head = Head::at(&engine.config, stage);
-                head.set(&raw, conditioning.known(engine, prefix, stage));
-                head
+                let mut base = Base::at(&engine.config, stage);
+                base.read(&pass.head_raw, prefix, conditioning.known(engine, prefix, stage));
+                base
             })
             .collect();
         let rows = self.num_rows();
         let mut waiting: Vec<usize> = (0..rows).collect();
         let mut bounds = match tilted {
-            true => self.largest_tilts(engine, &heads, pass),
-            false => vec![0.0; heads.len()],
+            true => self.largest_tilts(engine, &bases, pass),
+            false => vec![0.0; bases.len()],
         };
         while !waiting.is_empty() {
             // Several at a time, so that the network has work; the first that is kept is taken.
@@ -48,7 +45,7 @@ impl Forward {
             let (mut x, mut prefixes) = (Vec::new(), Vec::new());
             for &row in &waiting {
                 let prefix = conditioning.prefix_of(row);
-                x.extend((0..tries).map(|_| heads[prefix].sample(rng)));
+                x.extend((0..tries).map(|_| bases[prefix].sample(rng)));
                 prefixes.extend((0..tries).map(|_| prefix));
             }
             let mut tilts_of = vec![0.0; x.len()];
@@ -77,15 +74,15 @@ impl Forward {
     }
 
     /// The largest tilt of every prefix at the nodes of its base, and a little more.
-    fn largest_tilts(&mut self, engine: &Engine, heads: &[Head], pass: &mut Pass) -> Vec<f32> {
+    fn largest_tilts(&mut self, engine: &Engine, bases: &[Base], pass: &mut Pass) -> Vec<f32> {
         let (mut x, mut prefixes, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
-        let mut largest = vec![f32::NEG_INFINITY; heads.len()];
-        for (prefix, head) in heads.iter().enumerate() {
+        let mut largest = vec![f32::NEG_INFINITY; bases.len()];
+        for (prefix, base) in bases.iter().enumerate() {
             nodes.clear();
-            head.nodes(Rule::Coarse, &mut nodes);
+            base.nodes(Rule::Coarse, &mut nodes);
             x.extend(nodes.iter().map(|node| node[0]));
             prefixes.extend(nodes.iter().map(|_| prefix));
-            if x.len() < NODES && prefix + 1 < heads.len() {
+            if x.len() < NODES && prefix + 1 < bases.len() {
                 continue;
             }
             let Pass { energy_tape, energy_output, .. } = &mut *pass;

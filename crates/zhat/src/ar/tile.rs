@@ -1,12 +1,12 @@
 //! Loss and gradient of a few observations: the networks forward and backward, stage by stage, in memory used again.
 
+use super::base::Base;
 use super::coefficients::Coefficient;
 use super::config::{EnergyForm, Normalisation};
 use super::criterion::{ArStepConfig, ContextFlow};
 use super::dropout::Masks;
 use super::engine::{Engine, EngineGradient, at_stage};
 use super::forward::{Conditioning, Forward, Pass};
-use super::head::Head;
 use super::panels::{Panels, STRIP};
 use super::trunk::{Scratch, add_column_sums};
 use super::{elementwise, simd};
@@ -72,8 +72,9 @@ pub struct Workspace {
     energy_gradient: Panels,
     prefix_gradient: Panels,
     context_gradient: Panels,
-    proposal_gradient: Panels,
-    head_gradient: Panels,
+    /// One for each member, as the next.
+    proposal_gradients: Vec<Panels>,
+    head_gradients: Vec<Panels>,
     head_input: Panels,
     head_back: Panels,
 }
@@ -126,9 +127,12 @@ impl Plan<'_> {
         for (stage, coefficients) in coefficients.iter().enumerate().skip(given) {
             if !one_pass || stage == given {
                 let at = at_stage(&workspace.conditionings, stage);
-                let output = workspace.conditionings[at].tape.output();
-                workspace.proposal_gradient.reshape(output.rows(), output.columns());
-                workspace.proposal_gradient.data_mut().fill(0.0);
+                let tapes = &workspace.conditionings[at].tapes;
+                workspace.proposal_gradients.resize_with(tapes.len(), Panels::default);
+                for (back, tape) in workspace.proposal_gradients.iter_mut().zip(tapes) {
+                    back.reshape(tape.output().rows(), tape.output().columns());
+                    back.data_mut().fill(0.0);
+                }
             }
             self.stage_backward(stage, coefficients, workspace, gradient);
             if !one_pass || stage + 1 == features {
@@ -154,20 +158,25 @@ impl Plan<'_> {
         }
         self.head_backward(coefficients, stage, memory);
         let conditioning = &memory.conditionings[at_stage(&memory.conditionings, stage)];
-        let (pass, output) = (&memory.passes[stage], conditioning.tape.output());
-        let last = self.engine.proposal.last(stage);
-        let at = at_stage(&gradient.last, stage);
-        let [of_context, of_head] = &mut gradient.last[at];
-        let back = &mut memory.proposal_gradient;
-        if !alone {
-            last.context.add_backward(&memory.context_gradient, back);
-            of_context.add(output, &memory.context_gradient);
-        }
-        memory.head_input.gather(output, &pass.head_rows);
-        of_head.add(&memory.head_input, &memory.head_gradient);
-        if alone || self.config.context_flow == ContextFlow::Shared {
-            last.head.backward(&memory.head_gradient, &mut memory.head_back);
-            back.scatter_add(&memory.head_back, &pass.head_rows);
+        let pass = &memory.passes[stage];
+        let members = self.engine.members.iter().zip(&mut gradient.members);
+        let backs = memory.proposal_gradients.iter_mut().zip(&memory.head_gradients);
+        for (((member, gradient), tape), (back, of_outputs)) in
+            members.zip(&conditioning.tapes).zip(backs)
+        {
+            let (last, output) = (member.last(stage), tape.output());
+            let at = at_stage(&gradient.last, stage);
+            let [of_context, of_head] = &mut gradient.last[at];
+            if !alone {
+                last.context.add_backward(&memory.context_gradient, back);
+                of_context.add(output, &memory.context_gradient);
+            }
+            memory.head_input.gather(output, &pass.head_rows);
+            of_head.add(&memory.head_input, of_outputs);
+            if alone || self.config.context_flow == ContextFlow::Shared {
+                last.head.backward(of_outputs, &mut memory.head_back);
+                back.scatter_add(&memory.head_back, &pass.head_rows);
+            }
         }
     }
 
@@ -179,15 +188,17 @@ impl Plan<'_> {
         gradient: &mut EngineGradient,
     ) {
         let conditioning = &memory.conditionings[at_stage(&memory.conditionings, stage)];
-        let (back, scratch) = (&mut memory.proposal_gradient, &mut memory.scratch);
-        let trunk = &self.engine.proposal.trunk;
-        trunk.backward(back, &conditioning.tape, &mut gradient.proposal, scratch);
-        if stage > 0 {
-            let inputs = self.engine.config.inputs_before(stage);
-            gradient.first.add_transposed_product(&conditioning.prefix, inputs, back);
+        let members = self.engine.members.iter().zip(&mut gradient.members);
+        let backs = memory.proposal_gradients.iter_mut().zip(&conditioning.tapes);
+        for ((member, gradient), (back, tape)) in members.zip(backs) {
+            member.trunk.backward(back, tape, &mut gradient.blocks, &mut memory.scratch);
+            if stage > 0 {
+                let inputs = self.engine.config.inputs_before(stage);
+                gradient.first.add_transposed_product(&conditioning.prefix, inputs, back);
+            }
+            let at = at_stage(&gradient.stage_bias, stage);
+            add_column_sums(back, &mut gradient.stage_bias[at]);
         }
-        let at = at_stage(&gradient.stage_bias, stage);
-        add_column_sums(back, &mut gradient.stage_bias[at]);
     }
 
     /// Gradient of the energy network; leaves the gradient of the contexts.
@@ -245,23 +256,24 @@ impl Plan<'_> {
         let conditioning = &workspace.conditionings[at_stage(&workspace.conditionings, stage)];
         let pass = &mut workspace.passes[stage];
         let outputs = config.head_outputs(stage);
-        let mut head = Head::at(config, stage);
-        let mut raw = vec![0.0; outputs.next_multiple_of(STRIP)];
-        let mut values: Vec<f32> = Vec::new();
+        let mut base = Base::at(config, stage);
+        let mut values: Vec<Vec<f32>> = vec![Vec::new(); config.members];
         pass.head_rows.clear();
         for (row, coefficient) in coefficients.iter().enumerate().filter(|(_, c)| c.log_q != 0.0) {
             let target = conditioning.prefix_of(row);
             if pass.head_rows.last() != Some(&target) {
                 pass.head_rows.push(target);
-                values.resize(values.len() + outputs, 0.0);
-                pass.head_raw.read_row(target, &mut raw);
-                head.set(&raw, conditioning.known(self.engine, target, stage));
+                values.iter_mut().for_each(|values| values.resize(values.len() + outputs, 0.0));
+                base.read(&pass.head_raw, target, conditioning.known(self.engine, target, stage));
             }
-            let from = values.len() - outputs;
-            head.add_gradient(pass.x[row], coefficient.log_q, &mut values[from..]);
+            let from = (pass.head_rows.len() - 1) * outputs;
+            let gradients = values.iter_mut().map(|values| &mut values[from..]);
+            base.add_gradients(pass.x[row], coefficient.log_q, gradients);
         }
         let rows = pass.head_rows.len();
-        workspace.head_gradient = Panels::from_rows(&values, outputs, rows, outputs);
+        workspace.head_gradients.clear();
+        let gradients = values.iter().map(|v| Panels::from_rows(v, outputs, rows, outputs));
+        workspace.head_gradients.extend(gradients);
     }
 }
 

@@ -53,6 +53,14 @@ impl Layer {
         out.set_product(input, &self.weight, self.weight.rows(), Some(&self.bias));
     }
 
+    /// `out += input * weight + bias`.
+    pub fn add_forward(&self, input: &Panels, out: &mut Panels) {
+        for panel in 0..self.weight.num_panels() {
+            let (start, out) = (Start::Add(strip(&self.bias, panel)), out.panel_mut(panel));
+            input.multiply_panel(&self.weight, 0..self.weight.rows(), panel, start, out);
+        }
+    }
+
     /// `out = gradient * weight^T`.
     ///
     /// # Shapes

@@ -3,7 +3,10 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::{BinaryNce, Criterion, FromData, ImportanceSampling, Persistent};
+use super::{
+    BinaryNce, Criterion, DenoisingScoreMatching, FromData, ImportanceSampling, Persistent,
+    SelfNormalised, SlicedScoreMatching,
+};
 use crate::error::{Error, Result};
 use crate::kernel::{
     Barker, ConditionalImportance, ConditionalSmc, Kernel, Metropolis, Repeat, SmcGradient,
@@ -45,6 +48,12 @@ pub enum Method {
     HmcCd,
     /// Yair and Michaeli's criterion: the whole chain against its reverse.
     TimeReversal,
+    /// Sliced score matching by differences of `log p~`: no proposal, and no `Z`.
+    Ssm,
+    /// Denoising score matching by differences of `log p~`: no proposal, and no `Z`; it fits rows with a little noise.
+    Dsm,
+    /// The self-normalised likelihood; the model needs a free constant, as for binary NCE.
+    Snl,
     /// The proposal alone, by maximum likelihood: for models that have one of their own, such as the autoregressive EBM.
     QOnly,
 }
@@ -64,6 +73,9 @@ named!(Method, "criterion", {
     Pcd: "pcd",
     HmcCd: "hmc-cd",
     TimeReversal: "time-reversal",
+    Ssm: "ssm",
+    Dsm: "dsm",
+    Snl: "snl",
     QOnly: "q-only",
 });
 
@@ -83,12 +95,17 @@ impl Method {
         Some(match self {
             Method::MlIs => log_w_tilde.normalise_negatives(),
             Method::Nce => log_w_tilde.classify(),
+            Method::Snl => log_w_tilde.over_negatives(),
             Method::Rnce | Method::PRnce => log_w_tilde.normalise(),
             Method::Cnce | Method::PCnce | Method::TimeReversal => log_w_tilde.accept(barker),
             Method::MhCnce | Method::PMhCnce | Method::Cd | Method::Pcd | Method::HmcCd => {
                 log_w_tilde.accept(metropolis)
             }
-            Method::SmcRnce | Method::SmcRnceTrajectory | Method::QOnly => return None,
+            Method::SmcRnce
+            | Method::SmcRnceTrajectory
+            | Method::Ssm
+            | Method::Dsm
+            | Method::QOnly => return None,
         })
     }
 
@@ -106,12 +123,13 @@ impl Method {
 pub struct MethodConfig {
     /// Which method.
     pub method: Method,
-    /// `J`: candidates beside the data point, or pairs.
+    /// `J`: candidates beside the data point, or pairs, or directions of score matching.
     pub num_negatives: usize,
     /// `k`: steps of the kernel (of the path, for `time-reversal`).
     pub num_steps: usize,
-    /// `epsilon` of random walk, Langevin and Hamiltonian steps. By default the mean standard deviation of the data for
-    /// the random walk, half of it for Langevin and a fifth for Hamiltonian steps.
+    /// `epsilon` of random walk, Langevin and Hamiltonian steps, of the differences of sliced score matching, and the noise of denoising
+    /// score matching. By default the mean standard deviation of the data for the random walk, half of it for Langevin steps, a
+    /// fifth for Hamiltonian steps and for the noise, and a tenth for the differences.
     pub step_size: Option<f64>,
 }
 
@@ -167,6 +185,15 @@ impl MethodConfig {
             }
             Method::TimeReversal => {
                 Box::new(FromData(Barker::new(Path::new(walk()?, steps)?, negatives)?))
+            }
+            Method::Ssm => {
+                Box::new(FromData(SlicedScoreMatching::new(step_size(0.1)?, negatives)?))
+            }
+            Method::Dsm => {
+                Box::new(FromData(DenoisingScoreMatching::new(step_size(0.2)?, negatives)?))
+            }
+            Method::Snl => {
+                Box::new(FromData(SelfNormalised::new(fitted_proposal(data)?, negatives)?))
             }
             Method::SmcRnce | Method::SmcRnceTrajectory | Method::QOnly => {
                 let expected = "a method for any model, or the model one that grows stage by stage, \

@@ -16,6 +16,8 @@ mod method;
 mod ml_is;
 mod nce;
 mod persistent;
+mod score_matching;
+mod self_normalised;
 
 pub use adapted::Adapted;
 pub use from_data::FromData;
@@ -23,6 +25,8 @@ pub use method::{Method, MethodConfig};
 pub use ml_is::ImportanceSampling;
 pub use nce::BinaryNce;
 pub use persistent::Persistent;
+pub use score_matching::{DenoisingScoreMatching, SlicedScoreMatching};
+pub use self_normalised::SelfNormalised;
 
 use burn::tensor::{Gradients, Tensor};
 

@@ -86,13 +86,18 @@ impl Conditionals {
 
     /// Forgets the row: from here on, the first feature's distribution is known.
     pub fn begin(&mut self) {
-        self.log_joint.copy_from_slice(&self.layout.log_weights);
-        self.next = 0;
+        self.rewind();
         self.fill(0);
     }
 
     /// Takes in the value of a feature, after all those before it: the next one's distribution is known.
     pub fn see(&mut self, feature: usize, value: f32) {
+        self.pass(feature, value);
+        self.settle();
+    }
+
+    /// Takes in a value on the way to a later feature: no distribution is known before [`settle`](Self::settle).
+    pub(crate) fn pass(&mut self, feature: usize, value: f32) {
         assert_eq!(feature, self.next, "features are seen in order");
         let components = self.layout.components;
         let own = feature * components..(feature + 1) * components;
@@ -105,9 +110,28 @@ impl Conditionals {
             &mut self.log_joint,
         );
         self.next += 1;
+        self.predict();
+    }
+
+    /// Writes the distribution of the next feature, if there is one.
+    pub(crate) fn settle(&mut self) {
         if self.next < self.layout.features {
             self.fill(self.next);
         }
+    }
+
+    /// Forgets the row; what was written of the first feature stays.
+    pub(crate) fn rewind(&mut self) {
+        self.log_joint.copy_from_slice(&self.layout.log_weights);
+        self.next = 0;
+        self.predict();
+    }
+
+    /// Goes back to where another one is that has seen the first features of the same row.
+    pub(crate) fn rewind_to(&mut self, earlier: &Self) {
+        self.log_joint.copy_from_slice(&earlier.log_joint);
+        self.next_means.copy_from_slice(&earlier.next_means);
+        self.next = earlier.next;
     }
 
     /// Logarithms of the weights of a feature's components, normalised.
@@ -130,16 +154,23 @@ impl Conditionals {
         self.layout.components
     }
 
+    /// The means of the next feature, if there is one.
+    fn predict(&mut self) {
+        let (components, feature) = (self.layout.components, self.next);
+        if feature < self.layout.features {
+            predict(
+                &self.layout.means[feature * components..(feature + 1) * components],
+                &self.layout.factors[triangle(feature) * components..],
+                &self.z[..feature * components],
+                &mut self.next_means,
+            );
+        }
+    }
+
     /// Writes the distribution of a feature, all those before it having been seen.
     fn fill(&mut self, feature: usize) {
         let components = self.layout.components;
         let own = feature * components..(feature + 1) * components;
-        predict(
-            &self.layout.means[own.clone()],
-            &self.layout.factors[triangle(feature) * components..],
-            &self.z[..feature * components],
-            &mut self.next_means,
-        );
         for (mean, &value) in self.means[own.clone()].iter_mut().zip(&self.next_means) {
             *mean = value.clamp(-LARGEST_MEAN, LARGEST_MEAN) as f32;
         }

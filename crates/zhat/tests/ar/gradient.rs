@@ -153,7 +153,9 @@ fn compare(config: &ArEbmConfig, settings: &ArStepConfig, batch: usize) {
         "{report:?} {expected:?}"
     );
     let error = difference(&collect(&model, &gradients), &collect(&model, &plain));
-    assert!(error < 1e-4, "relative error {error:e} for {settings:?} {config:?}");
+    // Members are drawn from in turn, and narrow ones make more of what was rounded.
+    let rounding = if config.members > 1 { 4e-4 } else { 1e-4 };
+    assert!(error < rounding, "relative error {error:e} for {settings:?} {config:?}");
 }
 
 #[test]
@@ -266,6 +268,7 @@ fn fast_gradients_equal_plain_autodiff_in_every_corner_of_the_family() {
             corner.outlier_share = [0.0, 0.05][at % 2];
             let is_masked = corner.conditioner == Conditioner::Masked;
             corner.waves = if is_masked { at % 3 } else { 0 };
+            corner.members = if is_masked { 1 + at % 3 } else { 1 };
             corner.cycles = if is_masked && at % 4 < 2 { cycles(features) } else { Vec::new() };
             corner.energy_dropout = [None, Some(0.0), Some(0.5)][at % 3].filter(|_| dropout > 0.0);
             let local = corner.normalisation == Normalisation::Local;
@@ -318,6 +321,7 @@ fn fast_gradients_equal_plain_autodiff_for_features_of_every_kind() {
                     energy_form: EnergyForm::Tilted,
                     normalisation: Normalisation::Local,
                     gaussian_mixture: at % 2 == 0,
+                    members: 3 - at % 3,
                     head,
                     kinds: kinds.clone(),
                     cycles: if dropout > 0.0 { cycles_of(&kinds) } else { Vec::new() },

@@ -17,6 +17,7 @@ pub fn local(head: HeadForm) -> ArEbmConfig {
         energy_form: EnergyForm::Tilted,
         normalisation: Normalisation::Local,
         gaussian_mixture: head == HeadForm::Both,
+        members: if head == HeadForm::Mixture { 3 } else { 1 },
         head,
         // Wide enough for sums over a grid.
         minimum_scale: 0.15,

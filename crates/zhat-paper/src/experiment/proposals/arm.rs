@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use burn::tensor::Device;
 use serde::Serialize;
-use zhat::criterion::{Adapted, Criterion, FromData, Persistent};
+use zhat::criterion::{
+    Adapted, Criterion, DenoisingScoreMatching, FromData, Persistent, SlicedScoreMatching,
+};
 use zhat::kernel::{ConditionalImportance, Kernel, Repeat};
 use zhat::model::DiagonalGaussian;
 use zhat::proposal::{Adaptive, ModelItself};
@@ -24,6 +26,17 @@ pub enum Source {
     Model,
     /// `q = q_phi`, learnt beside the model and started at `p_d`.
     Adaptive,
+    /// None: sliced score matching, as a control.
+    Sliced,
+    /// None: denoising score matching, as a control.
+    Denoising,
+}
+
+impl Source {
+    /// Whether there is a chain that could take several steps.
+    fn has_chain(self) -> bool {
+        !matches!(self, Self::Sliced | Self::Denoising)
+    }
 }
 
 /// Where the chain starts.
@@ -38,7 +51,7 @@ pub enum Start {
 /// RNCE with a proposal, from the data or persistent, with one or several MCMC steps.
 ///
 /// Its name is `data`, `model` or `adaptive` after the proposal, with `p-` before it for persistent chains and `-kN` after it
-/// for `N` steps: `p-adaptive-k3`. Persistent RNCE with `q = p_d` is `p-rnce`.
+/// for `N` steps: `p-adaptive-k3`. Persistent RNCE with `q = p_d` is `p-rnce`. The controls `ssm` and `dsm` have neither proposal nor chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(into = "String")]
 pub struct Arm {
@@ -51,13 +64,15 @@ pub struct Arm {
 }
 
 /// Every arm with one step: its name, its label, and what it is.
-const NAMES: [(&str, &str, Source, Start); 6] = [
+const NAMES: [(&str, &str, Source, Start); 8] = [
     ("data", "q = p_{d}", Source::Data, Start::Data),
     ("model", "q = p_{θ}", Source::Model, Start::Data),
     ("adaptive", "q = q_{φ}", Source::Adaptive, Start::Data),
     ("p-rnce", "q = p_{d}, persistent", Source::Data, Start::Persistent),
     ("p-model", "q = p_{θ}, persistent", Source::Model, Start::Persistent),
     ("p-adaptive", "q = q_{φ}, persistent", Source::Adaptive, Start::Persistent),
+    ("ssm", "sliced score matching", Source::Sliced, Start::Data),
+    ("dsm", "denoising score matching", Source::Denoising, Start::Data),
 ];
 
 impl Arm {
@@ -79,6 +94,13 @@ impl Arm {
             Source::Model => Box::new(ConditionalImportance::new(ModelItself, num_negatives)?),
             Source::Adaptive => {
                 Box::new(ConditionalImportance::new(learnt.clone(), num_negatives)?)
+            }
+            // Steps and noise in units of the data, whose standard deviation is 1.
+            Source::Sliced => {
+                return Ok(Box::new(FromData(SlicedScoreMatching::new(0.1, num_negatives)?)));
+            }
+            Source::Denoising => {
+                return Ok(Box::new(FromData(DenoisingScoreMatching::new(0.2, num_negatives)?)));
             }
         };
         let kernel = Repeat::new(kernel, self.num_steps)?;
@@ -126,7 +148,9 @@ impl FromStr for Arm {
         let steps = text.rsplit_once("-k").and_then(|(name, k)| Some((name, k.parse().ok()?)));
         let (name, num_steps) = steps.unwrap_or((text, 1));
         match NAMES.into_iter().find(|&(known, ..)| known == name) {
-            Some((.., source, start)) if num_steps > 0 => Ok(Self { source, start, num_steps }),
+            Some((.., source, start)) if num_steps == 1 || num_steps > 1 && source.has_chain() => {
+                Ok(Self { source, start, num_steps })
+            }
             _ => {
                 let names = NAMES.map(|(name, ..)| name).join(", ");
                 let expected =
@@ -150,7 +174,7 @@ mod tests {
     #[test]
     fn names_are_read_back_as_they_were_written() {
         for (.., source, start) in NAMES {
-            for num_steps in [1, 4] {
+            for num_steps in [1, 4].into_iter().filter(|&k| k == 1 || source.has_chain()) {
                 let arm = Arm { source, start, num_steps };
                 assert_eq!(arm.to_string().parse(), Ok(arm));
             }
@@ -160,7 +184,7 @@ mod tests {
 
     #[test]
     fn an_unknown_arm_is_answered_with_the_known_ones() {
-        for name in ["", "rnce", "data-k0", "data-k", "DATA", "k3"] {
+        for name in ["", "rnce", "ssm-k2", "data-k0", "data-k", "DATA", "k3"] {
             let message = name.parse::<Arm>().unwrap_err().to_string();
             assert!(message.contains("data, model, adaptive, p-rnce"), "{message}");
         }

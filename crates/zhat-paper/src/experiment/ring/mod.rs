@@ -34,6 +34,8 @@ pub const EPOCHS: usize = 50;
 pub const BASE_RATE: f64 = 0.01;
 /// The methods compared.
 pub const ARMS: [Method; 4] = [Method::Cnce, Method::MhCnce, Method::PCnce, Method::PMhCnce];
+/// Methods without a proposal that can be run beside them, as controls.
+pub const CONTROLS: [Method; 2] = [Method::Ssm, Method::Dsm];
 
 /// Settings of the experiment; the default is the paper's main figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -51,7 +53,7 @@ pub struct Settings {
     pub batch_size: usize,
     /// Seed of everything random.
     pub seed: u64,
-    /// What is compared: some of [`ARMS`].
+    /// What is compared: some of [`ARMS`] and [`CONTROLS`].
     pub arms: Vec<Method>,
     /// What to follow where text and program differ.
     pub protocol: Protocol,
@@ -81,9 +83,11 @@ impl Settings {
     /// With the arms of these names.
     pub fn with_arms(self, names: &[impl AsRef<str>]) -> Result<Self> {
         let arms = parse_arms(names)?;
-        match arms.iter().find(|arm| !ARMS.contains(arm)) {
+        match arms.iter().find(|arm| !ARMS.contains(arm) && !CONTROLS.contains(arm)) {
             Some(other) => {
-                let known = ARMS.map(Method::name).join(", ");
+                let known: Vec<&str> =
+                    ARMS.iter().chain(&CONTROLS).map(|method| method.name()).collect();
+                let known = known.join(", ");
                 Err(invalid("arm", format!("`{other}`"), format!("one of {known}")))
             }
             None => Ok(Self { arms, ..self }),

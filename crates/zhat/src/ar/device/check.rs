@@ -252,6 +252,19 @@ mod tests {
     }
 
     #[test]
+    fn members_are_trained_alone_and_reported_as_their_mean() {
+        for change in [tilted, mixed] {
+            let (model, batch, streams) = setup(|shape| {
+                change(shape);
+                (shape.members, shape.dropout) = (3, 0.2);
+            });
+            assert_eq!(compare(&settings(Method::QOnly), &model, &batch, &streams), Ok(()));
+            let refused = compare(&settings(Method::Rnce), &model, &batch, &streams);
+            assert!(refused.unwrap_err().to_string().starts_with("model.members is above 1"));
+        }
+    }
+
+    #[test]
     fn wide_negatives_weigh_what_they_weigh_on_the_cpu() {
         let (model, batch, streams) = setup(|_| ());
         let wide = ArStepConfig { wide_share: 0.4, ..settings(Method::Rnce) };

@@ -81,8 +81,8 @@ impl<'a> Global<'a> {
             let trained = match shared {
                 true => raw(&outlook.head),
                 false => {
-                    let features = outlook.features.clone().detach();
-                    raw(&self.model.outlook_of(features, None, stage).head)
+                    let features = outlook.features.iter().map(|f| f.clone().detach());
+                    raw(&self.model.outlook_of(features.collect(), None, stage).head)
                 }
             };
             let log_q = trained.log_density(new.clone());
@@ -141,8 +141,9 @@ impl<'a> Global<'a> {
             None => Tensor::zeros([number, 1], self.device),
         };
         let features = self.model.condition(prefix, stage, masks);
-        let width = features.dims()[1];
-        self.model.outlook_of(features.expand([rows, width]), None, stage)
+        let width = self.model.shape.proposal.width;
+        let features = features.into_iter().map(|f| f.expand([rows, width])).collect();
+        self.model.outlook_of(features, None, stage)
     }
 
     /// The sum of all log-densities times their coefficients, as

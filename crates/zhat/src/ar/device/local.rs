@@ -11,8 +11,8 @@ use crate::ar::criterion::ContextFlow;
 use crate::ar::dropout::{Dropout, LayerMasks};
 use crate::ar::kind::FeatureKind;
 use crate::ar::masked::Degrees;
-use crate::ar::model::ArEbm;
-use crate::ar::network::bias_of;
+use crate::ar::model::{ArEbm, mean_of_members};
+use crate::ar::network::{ResidualNet, bias_of};
 use crate::criterion::Method;
 use crate::host::indices;
 use crate::rng::Stream;
@@ -79,14 +79,6 @@ pub struct Local<'a> {
     x: &'a [f32],
 }
 
-/// Log-densities of the observations with the graph.
-struct OfData {
-    /// `[observations, numbers]`
-    log_q: Option<Tensor<2>>,
-    /// Of classes and atoms together, `[observations, 1]`.
-    counted: Option<Tensor<2>>,
-}
-
 impl<'a> Local<'a> {
     /// Rows of a model.
     pub fn new(layout: &'a Layout, model: &'a ArEbm, x: &'a [f32]) -> Self {
@@ -107,33 +99,38 @@ impl<'a> Local<'a> {
     /// # Shapes
     /// - output: `[observations, 1]`
     pub fn log_q(&self) -> Tensor<2> {
-        let (_, outputs) = self.outputs(None);
-        let numbers = self.of_numbers(&outputs);
-        let OfData { log_q, counted } = self.of_data(&outputs, numbers.as_ref(), &outputs);
-        let log_q = log_q.map(|log_q| log_q.sum_dim(1));
-        [log_q, counted].into_iter().flatten().reduce(|a, b| a + b).expect("a stage")
+        let of_member = |net| {
+            let (_, outputs) = self.outputs(net, None);
+            let numbers = self.of_numbers(&outputs);
+            self.of_data(&outputs, numbers.as_ref(), &outputs)
+        };
+        mean_of(self.model.members().map(of_member).collect()).sum_dim(1)
     }
 
     /// The loss and its parts.
     pub fn terms(&self, plan: &mut Plan) -> Terms {
         let (layout, shape) = (self.layout, &self.layout.shape);
         let [of_proposal, of_energy] = shape.dropouts();
-        let (features, outputs) =
-            self.outputs(of_proposal.map(|dropout| (dropout, &mut plan.masks)));
         let with_energy = plan.settings.criterion != Method::QOnly;
         let alone = !with_energy || plan.settings.context_flow == ContextFlow::Shared;
-        let trained = match alone {
-            true => outputs.clone(),
-            false => self.last(features.detach()),
-        };
-        let of_numbers = self.of_numbers(&trained);
-        let OfData { log_q, counted } = self.of_data(&outputs, of_numbers.as_ref(), &trained);
+        let (mut all, mut log_qs) = (Vec::new(), Vec::new());
+        for net in self.model.members() {
+            let masks = of_proposal.map(|dropout| (dropout, &mut plan.masks));
+            let (features, outputs) = self.outputs(net, masks);
+            let trained = match alone {
+                true => outputs.clone(),
+                false => self.last(net, features.detach()),
+            };
+            let of_numbers = self.of_numbers(&trained);
+            log_qs.push(self.of_data(&outputs, of_numbers.as_ref(), &trained));
+            all.push(outputs);
+        }
+        // An energy has the context of one member: more of them have none.
+        let outputs = all.swap_remove(0);
         let shares = plan.shares_tensor(&layout.device);
-        let summed = log_q.map(|log_q| log_q.sum_dim(1));
-        let log_q_of_rows =
-            [summed, counted].into_iter().flatten().reduce(|a, b| a + b).expect("a stage");
-        let proposal = (log_q_of_rows * shares.clone()).sum().neg();
-        let nll = proposal.clone().inner();
+        let minus = |log_q: Tensor<2>| (log_q.sum_dim(1) * shares.clone()).sum().neg();
+        let nll = minus(mean_of(log_qs.clone())).inner();
+        let proposal = log_qs.into_iter().map(minus).reduce(|a, b| a + b).expect("a member");
         let number = plan.settings.smc().num_particles as f64;
         let Some(own) = self.of_numbers(&outputs).filter(|_| with_energy) else {
             let one = |value: f64| -> Tensor<1> { Tensor::full([1], value, &layout.device) };
@@ -193,10 +190,14 @@ impl<'a> Local<'a> {
 
     /// What the last layer of the conditioner sees, and what it makes of it: a row for each observation, or for each stage of each
     /// where the conditioner is not masked.
-    fn outputs(&self, masks: Option<(Dropout, &mut Stream)>) -> (Tensor<2>, Tensor<2>) {
+    fn outputs(
+        &self,
+        net: &ResidualNet,
+        masks: Option<(Dropout, &mut Stream)>,
+    ) -> (Tensor<2>, Tensor<2>) {
         let Layout { shape, device, seen, .. } = self.layout;
         let (features, width) = (shape.features, shape.proposal.width);
-        let first = &self.model.proposal.first;
+        let first = &net.first;
         let bias: Tensor<2> = bias_of(first).val().unsqueeze();
         let h = match seen {
             Some([seen, ..]) => {
@@ -232,12 +233,12 @@ impl<'a> Local<'a> {
         let mut masks = masks.map(|(dropout, rng)| DeviceMasks::new(dropout, rng));
         let masks = masks.as_mut().map(|masks| masks as &mut dyn LayerMasks);
         let inner = seen.as_ref().map(|[_, inner, _]| inner);
-        let features = self.model.proposal.trunk(h, shape.proposal.activation, masks, inner);
-        (features.clone(), self.last(features))
+        let features = net.trunk(h, shape.proposal.activation, masks, inner);
+        (features.clone(), self.last(net, features))
     }
 
-    fn last(&self, features: Tensor<2>) -> Tensor<2> {
-        let last = &self.model.proposal.last;
+    fn last(&self, net: &ResidualNet, features: Tensor<2>) -> Tensor<2> {
+        let last = &net.last;
         let weight = match &self.layout.seen {
             Some([.., seen]) => last.weight.val() * seen.clone(),
             None => last.weight.val(),
@@ -351,17 +352,20 @@ impl<'a> Local<'a> {
         }))
     }
 
-    /// Log-densities of the observations; those of classes are never away from the graph.
+    /// Log-densities of the observations in a member's eyes; those of classes are never away from the graph.
+    ///
+    /// # Shapes
+    /// - output: `[observations, stages]`, numbers first
     fn of_data(
         &self,
         outputs: &Tensor<2>,
         of_numbers: Option<&Tensor<2>>,
         trained: &Tensor<2>,
-    ) -> OfData {
+    ) -> Tensor<2> {
         let Layout { shape, numbers, device, .. } = self.layout;
         let (features, observations) = (shape.features, self.observations());
         let rows = || self.x.chunks_exact(features);
-        let mut counted: Vec<Tensor<2>> = Vec::new();
+        let (mut classes_of, mut atoms_of) = (Vec::new(), vec![None; numbers.len()]);
         let mut elsewhere = Vec::new();
         for stage in shape.given..features {
             let kind = shape.kind(stage);
@@ -377,11 +381,14 @@ impl<'a> Local<'a> {
                 _ => continue,
             };
             let of = indices(&classes, [observations, 1], device);
-            counted.push(self.log_classes(outputs, stage).gather(1, of));
+            let counted = self.log_classes(outputs, stage).gather(1, of);
             if let FeatureKind::Atoms { values } = kind {
                 let number = numbers.iter().position(|number| *number == stage).expect("a number");
                 let is_elsewhere = classes.iter().map(|class| *class == values.len()).collect();
                 elsewhere.push((number, is_elsewhere));
+                atoms_of[number] = Some(counted);
+            } else {
+                classes_of.push(counted);
             }
         }
         let log_q = of_numbers.map(|own| {
@@ -391,10 +398,15 @@ impl<'a> Local<'a> {
                 .reshape([observations, numbers.len()]);
             match elsewhere.is_empty() {
                 true => log_q,
-                false => log_q * counts(&elsewhere, [observations, numbers.len()], device),
+                false => {
+                    let none = || Tensor::zeros([observations, 1], device);
+                    let atoms = atoms_of.into_iter().map(|atoms| atoms.unwrap_or_else(none));
+                    log_q * counts(&elsewhere, [observations, numbers.len()], device)
+                        + Tensor::cat(atoms.collect(), 1)
+                }
             }
         });
-        OfData { log_q, counted: counted.into_iter().reduce(|a, b| a + b) }
+        Tensor::cat(log_q.into_iter().chain(classes_of).collect(), 1)
     }
 
     /// The outputs of the energy network at several values of each number, which share its context.
@@ -435,6 +447,16 @@ impl<'a> Local<'a> {
         }
         upload(values, [self.observations() * numbers.len(), candidates - 1], device)
     }
+}
+
+/// The log of the mean over members, column by column.
+fn mean_of(mut members: Vec<Tensor<2>>) -> Tensor<2> {
+    if members.len() == 1 {
+        return members.swap_remove(0);
+    }
+    let ([rows, columns], number) = (members[0].dims(), members.len());
+    let all = Tensor::stack::<3>(members, 2).reshape([rows * columns, number]);
+    mean_of_members(all).reshape([rows, columns])
 }
 
 /// 1 for every number, and 0 where it is at an atom.

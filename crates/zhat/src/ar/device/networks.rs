@@ -32,21 +32,24 @@ impl OnDevice {
         let model = ArEbm {
             proposal: copied(&model.proposal, device),
             energy: copied(&model.energy, device),
+            others: model.others.iter().map(|net| copied(net, device)).collect(),
             shape: model.shape.clone(),
             known: model.known.clone(),
         };
         Self { layout: Layout::new(&model.shape, device), model }
     }
 
-    /// The blocks of the proposal network and those of the energy network.
-    pub fn trunks(&self) -> [DeviceTrunk; 2] {
-        let ArEbm { proposal, energy, shape, .. } = &self.model;
+    /// The blocks of the proposal network of every member, and those of the energy network.
+    pub fn trunks(&self) -> (Vec<DeviceTrunk>, DeviceTrunk) {
+        let ArEbm { energy, shape, .. } = &self.model;
         let trunk = |net: &ResidualNet, activation| DeviceTrunk {
             net: net.clone(),
             activation,
             device: self.layout.device().clone(),
         };
-        [trunk(proposal, shape.proposal.activation), trunk(energy, shape.energy.activation)]
+        let members = self.model.members();
+        let members = members.map(|net| trunk(net, shape.proposal.activation)).collect();
+        (members, trunk(energy, shape.energy.activation))
     }
 
     /// Whether [`log_q`](Self::log_q) is what a row is scored by: a number in cells has a mass instead of a density.

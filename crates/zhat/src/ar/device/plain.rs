@@ -12,7 +12,7 @@ use crate::ar::criterion::{ArStepConfig, ContextFlow};
 use crate::ar::defence::Defence;
 use crate::ar::dropout::{LayerMasks, Masks};
 use crate::ar::forward::{Forward, find_sharing, rows_of};
-use crate::ar::model::{ArEbm, Outlook};
+use crate::ar::model::{ArEbm, Outlook, mean_of_members};
 use crate::ar::tile::weighted;
 use crate::criterion::Method;
 use crate::error::Result;
@@ -85,8 +85,8 @@ struct AllCandidates<'a> {
     dropout_streams: Vec<Stream>,
     /// The rows of the fast path, without its networks.
     forward: Forward,
-    /// What a masked conditioner made of whole rows, one for each observation, where their prefixes are the only ones.
-    conditioned: Option<Tensor<2>>,
+    /// What each member's masked conditioner made of whole rows, one for each observation, where their prefixes are the only ones.
+    conditioned: Option<Vec<Tensor<2>>>,
     /// Log-densities of every stage that is not given with the graph, `[rows, 1]`.
     log_ps: Vec<Tensor<2>>,
     log_qs: Vec<Tensor<2>>,
@@ -169,28 +169,28 @@ impl Particles for AllCandidates<'_> {
             true => Defence::default(),
             false => self.settings.defence(features),
         };
-        outlook.each_head(shape, |row, head| {
+        outlook.each_base(shape, |row, base| {
             if !row.is_multiple_of(candidates) && !is_class {
                 let rng = &mut self.particle_streams[row / candidates];
                 self.forward.rows[row * features + stage] =
-                    defence.draw(rng).unwrap_or_else(|| head.sample(rng));
+                    defence.draw(rng).unwrap_or_else(|| base.sample(rng));
             }
         });
         let drawn: Vec<f32> =
             self.forward.rows.iter().skip(stage).step_by(features).copied().collect();
         let new = tensor(drawn.clone(), [number, 1], &self.device);
         let attached = detached_trunk(self.settings, self.model, &outlook, stage);
-        let log_q = attached.log_density(shape, new.clone());
+        let of_members = attached.log_densities(shape, new.clone());
+        let log_q = mean_of_members(of_members.clone());
         let log_q_values = to_host(&log_q);
         self.proposal_nll -=
             weighted(self.shares, log_q_values.iter().step_by(candidates).copied());
-        self.log_qs.push(log_q);
+        self.log_qs.push(of_members.sum_dim(1));
         if self.settings.criterion == Method::QOnly {
             self.dropout_streams = dropout_streams;
             return Ok(());
         }
         let mut masks = of_energy.map(|dropout| Masks::new(dropout, streams, candidates));
-        let log_q = self.log_qs.last().expect("this stage's").clone();
         let masks = masks.as_mut().map(as_layers);
         let log_p = self.model.log_factor_given(new, &outlook, log_q, masks);
         self.dropout_streams = dropout_streams;
@@ -245,7 +245,8 @@ fn detached_trunk(
     if shared || settings.criterion == Method::QOnly {
         return outlook.clone();
     }
-    let detached = model.outlook_of(outlook.features.clone().detach(), None, stage);
+    let features = outlook.features.iter().map(|features| features.clone().detach());
+    let detached = model.outlook_of(features.collect(), None, stage);
     Outlook { head: detached.head, ..outlook.clone() }
 }
 

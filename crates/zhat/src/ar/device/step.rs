@@ -78,6 +78,9 @@ impl DeviceStep {
         let atoms = shape.kinds.iter().any(|kind| kind.is_atoms());
         match settings {
             ArStepConfig { criterion: Method::QOnly, .. } => Ok(()),
+            _ if shape.members > 1 => {
+                wrong("model.members", "above 1", "1 where an energy is trained")
+            }
             _ if local && settings.proposal_target != ProposalTarget::Data => {
                 wrong("step.proposal-target", "another", "data where factors are normalised")
             }
