@@ -50,15 +50,20 @@ def main():
         ]
         theirs = [float(figure) for figure in theirs]
         found = ours("chains", x)
-        error = max(abs(a / b - 1) for a, b in zip(found, theirs, strict=True))
-        worst = max(worst, error)
+        pairs = list(zip(found, theirs, strict=True))
+        if len(x) == 1:
+            # ArviZ has no R-hat of one chain; split in two, zhat has.
+            assert all(np.isnan(b) for _, b in pairs[:2])
+            pairs = pairs[2:]
+        error = max(abs(a / b - 1) for a, b in pairs)
+        worst = float(np.maximum(worst, error))
         print(f"{name:28}" + "".join(f"{figure:16.6f}" for figure in found) + f"{error:16.1e}")
     for name, scale, number in [("weights, light", 0.3, 1000), ("weights, heavy", 2.0, 1000), ("many", 1.0, 20000)]:
         log_w = scale * rng.normal(size=number)
         _, theirs = az.psislw(log_w.copy())
         [found] = ours("weights", log_w[None, :])
         error = abs(found - float(theirs))
-        worst = max(worst, error)
+        worst = float(np.maximum(worst, error))
         print(f"{'k-hat, ' + name:28}{found:16.6f}{'':64}{error:16.1e}")
     print(f"largest relative difference {worst:.1e}")
     return 0 if worst < 1e-6 else 1
