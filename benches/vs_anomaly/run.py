@@ -62,11 +62,11 @@ def sets(paths):
         yield path.rsplit("/", 1)[-1], *thinned(table[:, :-1].astype(float), strange, 0.1)
 
 
-def detectors(seed):
+def detectors(seed, clean):
     """What is compared: a function from training and test rows to strangeness of the test rows."""
 
     def of_zhat(train, test):
-        return -zhat.AnomalyDetector(random_state=seed).fit(train).score_samples(test)
+        return -zhat.AnomalyDetector(trim=not clean, random_state=seed).fit(train).score_samples(test)
 
     def forest(train, test):
         return -IsolationForest(random_state=seed).fit(train).score_samples(test)
@@ -108,7 +108,7 @@ def main():
             moving = train.std(0) > 0
             scaler = StandardScaler().fit(train[:, moving])
             train, test = scaler.transform(train[:, moving]), scaler.transform(test[:, moving])
-            for detector, judge in detectors(seed).items():
+            for detector, judge in detectors(seed, arguments.clean).items():
                 start = time.process_time()
                 area = roc_auc_score(truth, judge(train, test))
                 areas.setdefault(detector, []).append(area)

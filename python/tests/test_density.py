@@ -157,17 +157,18 @@ first = rng.normal(size=1200)
 X = np.column_stack([first, 0.5 * first + 0.3 * rng.normal(size=1200)])
 # It would not end by itself.
 density = zhat.Density(steps=1_000_000, training={"checkpoint-every": 20, "patience": 0})
-struck = []
-def strike():
-    struck.append(time.monotonic())
-    _thread.interrupt_main()
-threading.Timer(4, strike).start()
-try:
-    density.fit(X)
-except KeyboardInterrupt:
-    print(time.monotonic() - struck[0])
-else:
+def seconds_to_stop(work):
+    struck = []
+    def strike():
+        struck.append(time.monotonic())
+        _thread.interrupt_main()
+    threading.Timer(2, strike).start()
+    try:
+        work()
+    except KeyboardInterrupt:
+        return time.monotonic() - struck[0]
     raise SystemExit("it was not interrupted")
+print(min(seconds_to_stop(work) for work in (lambda: density.fit(X), density.resume, density.resume)))
 # What was learnt is kept.
 density.resume(max_time=0)
 print(density.results_["steps"])
@@ -181,8 +182,8 @@ def test_ctrl_c_stops_soon_keeps_what_was_learnt_and_resumes():
     seconds, steps, score = map(float, done.stdout.split())
     assert 0 < steps < 1_000_000
     assert np.isfinite(score)
-    # A second on a machine of one's own; this one may be busy.
-    assert seconds < 5
+    # The quickest of three: the machine may be busy with something else.
+    assert seconds < 1
 
 
 def test_a_resumed_fit_ends_in_the_same_bits(numbers, tmp_path):

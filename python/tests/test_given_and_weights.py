@@ -59,6 +59,31 @@ def test_draws_are_made_for_every_given_row(conditional, conditional_frame, fram
     assert not drawn.isna().any().any()
 
 
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_given_rows_come_in_any_frame_and_draws_go_out_in_it(library, frame):
+    pytest.importorskip(library)
+    plain = frame[["height", "children", "word"]]
+    if library == "polars":
+        import polars
+
+        table = polars.from_dict({name: plain[name].tolist() for name in plain})
+        rows = table.select(["word", "children"])[10:13]
+        values = lambda drawn, name: drawn[name].to_list()
+    else:
+        import pyarrow
+
+        table = pyarrow.table({name: plain[name].tolist() for name in plain})
+        rows = table.select(["word", "children"]).slice(10, 3)
+        values = lambda drawn, name: drawn.column(name).to_pylist()
+    density = zhat.Density(steps=30).fit(table, given=["children", "word"])
+    drawn = density.sample(5, given_rows=rows)
+    assert type(drawn) is type(table) and drawn.shape == (15, 3)
+    assert drawn.schema == table.schema
+    assert values(drawn, "word") == np.repeat(plain["word"][10:13], 5).tolist()
+    assert values(drawn, "children") == np.repeat(plain["children"][10:13], 5).tolist()
+    assert np.isfinite(values(drawn, "height")).all()
+
+
 def test_what_is_given_must_be_there(conditional, conditional_frame, pairs, frame):
     with pytest.raises(ValueError, match="without column_2.*value for each of column_2"):
         conditional.sample(3)

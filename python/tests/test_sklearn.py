@@ -80,6 +80,17 @@ def test_strange_rows_are_found(numbers):
         zhat.AnomalyDetector(contamination=2.0).fit(numbers)
 
 
+def test_strange_rows_that_lie_together_are_not_learnt(numbers):
+    rng = np.random.default_rng(3)
+    crowd = np.array([4.0, -4.0]) + 0.1 * rng.normal(size=(60, 2))
+    rows = np.vstack([numbers, crowd])
+    fit = lambda trim: zhat.AnomalyDetector(zhat.Density(steps=200), contamination=0.1, trim=trim).fit(rows)
+    trimmed, all_of_them = fit(True), fit(False)
+    assert (trimmed.predict(crowd) == -1).mean() > 0.95
+    # Without it they are a cluster like any other.
+    assert (all_of_them.predict(crowd) == -1).mean() < 0.5
+
+
 def test_an_imputer_fills_what_another_estimator_cannot_take(numbers):
     from sklearn.linear_model import LinearRegression
 

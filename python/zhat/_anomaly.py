@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from zhat import _weights
-from zhat._density import Density
+from zhat import _settings, _weights
+from zhat._estimator import OnDensity
+from zhat._table import read
+from zhat._usual import chosen, usual_rows
 
 
-class AnomalyDetector(OutlierMixin, BaseEstimator):
+class AnomalyDetector(OutlierMixin, OnDensity):
     """Rows with a low density are strange.
 
     Parameters
@@ -19,6 +21,10 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         The density that is fitted; the default one where there is none.
     contamination : float in (0, 0.5], default 0.1
         Share of the training rows that are strange: below its quantile of their log-densities rows are called so.
+    trim : bool, default True
+        Whether rows of that share, the strangest by an isolation forest, are left out of what the density is fitted to. A density that is
+        fitted to strange rows that lie together learns where they are, and calls them usual. Where the training rows are known to be usual, False learns
+        from all of them.
     random_state : int, RandomState or None, default 0
         Seed of the fit.
 
@@ -42,25 +48,25 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     array([ 1, -1])
     """
 
-    def __init__(self, density=None, *, contamination=0.1, random_state=0):
+    def __init__(self, density=None, *, contamination=0.1, trim=True, random_state=0):
         self.density = density
         self.contamination = contamination
+        self.trim = trim
         self.random_state = random_state
 
     def fit(self, X, y=None, sample_weight=None):
         """Fits the density and finds the threshold, of rows as often as ``sample_weight`` says; ``y`` is ignored."""
         if not (isinstance(self.contamination, (int, float, np.number)) and 0 < self.contamination <= 0.5):
             raise ValueError(f"contamination is {self.contamination!r}, but must be above 0 and at most 0.5")
-        density = Density(random_state=self.random_state) if self.density is None else clone(self.density)
-        self.density_ = density.fit(X, sample_weight=sample_weight)
-        self.n_features_in_ = self.density_.n_features_in_
-        if hasattr(self.density_, "feature_names_in_"):
-            self.feature_names_in_ = self.density_.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        table = read(X, type(self).__name__)
+        weights = _weights.checked(sample_weight, table.rows)
+        rows = usual_rows(table, self.contamination, weights, _settings.seed(self.random_state)) if self.trim else None
+        if rows is None:
+            self._fit_density(X, weights)
+        else:
+            self._fit_density(chosen(X, table.schema.kind, rows), None if weights is None else weights[rows])
         log_density = self._log_density(X)
         self.decision_scores_ = -log_density
-        weights = _weights.checked(sample_weight, len(log_density))
         self.offset_ = _weights.quantile(log_density, self.contamination, weights)
         self.labels_ = (log_density < self.offset_).astype(int)
         return self
@@ -86,13 +92,3 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         """The log-density of each column given those before it: the lowest say what makes a row strange."""
         check_is_fitted(self, "density_")
         return self.density_.explain(X)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
-    def _more_tags(self):
-        return {"allow_nan": True, "X_types": ["2darray", "categorical", "string"]}

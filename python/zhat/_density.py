@@ -14,25 +14,22 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from zhat import _given, _settings, _weights
+from zhat._estimator import TakesTables
 from zhat._home import Home
 from zhat._progress import listener
-from zhat._table import Schema, Table, read
-from zhat._values import build, decoded, default_schema, filled
-
-
-class TableWarning(UserWarning):
-    """Something that one should know of a table, or of a model's answer, but that stops nothing."""
+from zhat._rows import Rows, TableWarning, frame_of_numbers, is_category, text_of
+from zhat._settings import Sections
+from zhat._shown import Shown
+from zhat._stored import SCHEMA, Stored
+from zhat._values import build, filled
 
 
 Imputation = namedtuple("Imputation", ["filled", "quantiles", "effective_sample_size", "trusted"])
 Imputation.__doc__ = """Filled tables (a list where there are copies), a table for each quantile, and for every row the
 effective number of draws behind its worst missing cell (NaN where none is missing) and whether it is to be trusted."""
 
-#: The file that remembers, beside a model, what kind of table it was fitted to.
-_SCHEMA = "python.json"
 
-
-class Density(DensityMixin, BaseEstimator):
+class Density(TakesTables, Sections, Stored, Shown, Rows, DensityMixin, BaseEstimator):
     """The density of a table with columns of any kind: scores, draws, fills and judges itself.
 
     It finds out what the columns are (numbers, whole numbers, positive or bounded ones, words, dates), splits the rows into
@@ -55,7 +52,7 @@ class Density(DensityMixin, BaseEstimator):
         Time after which training ends wherever it is.
     kinds : dict, optional
         What columns are where that is not to be found out, such as ``{"zip": "categorical"}``: continuous, positive,
-        ``bounded:LOW:HIGH``, integer, categorical or identifier.
+        ``bounded:LOW:HIGH``, ``cyclic:PERIOD`` (1d, 24), integer, categorical or identifier.
     data, model, step, training, validation, evaluation : dict, optional
         Sections of settings with the names of ``zhat config``, such as ``training={"batch-size": 64}``. Underscores do for
         hyphens, and ``set_params(training__batch_size=64)`` sets a single one, as in a grid.
@@ -159,7 +156,7 @@ class Density(DensityMixin, BaseEstimator):
             # Of a single row every column looks like a name of rows, which is not what is wrong with it.
             raise ValueError("X has 1 sample, and a density needs at least 20, and two for each column")
         weights = _weights.checked(sample_weight, table.rows)
-        said = {column.name: "categorical" for column in table.schema.columns if _is_category(column)}
+        said = {column.name: "categorical" for column in table.schema.columns if is_category(column)}
         asked = json.loads(_settings.wanted(self, table.source, said))
         asked["seed"] = _settings.seed(self.random_state)
         self._forget()
@@ -205,7 +202,7 @@ class Density(DensityMixin, BaseEstimator):
 
     def _fitted(self, results: dict) -> "Density":
         self.results_ = results
-        (self._home.path / _SCHEMA).write_text(json.dumps(self._schema.to_json(), default=str))
+        (self._home.path / SCHEMA).write_text(json.dumps(self._schema.to_json(), default=str))
         self._describe()
         return self
 
@@ -269,7 +266,7 @@ class Density(DensityMixin, BaseEstimator):
         self._warn_unknown()
         if table.schema.kind == "array":
             return found
-        return _frame_of_numbers(table.schema.kind, self._columns[len(self.given_) :], found, getattr(X, "index", None))
+        return frame_of_numbers(table.schema.kind, self._columns[len(self.given_) :], found, getattr(X, "index", None))
 
     def sample(
         self,
@@ -292,7 +289,7 @@ class Density(DensityMixin, BaseEstimator):
         if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
             raise ValueError(f"n_samples is {n_samples!r}, but must be a whole number, at least 1")
         state = self.random_state if random_state is None else random_state
-        texts = [(self._name(name), _text(value)) for name, value in dict(given or {}).items()]
+        texts = [(self._name(name), text_of(value)) for name, value in dict(given or {}).items()]
         rows, source, index = None, "", None
         if given_rows is not None:
             if given:
@@ -409,236 +406,3 @@ class Density(DensityMixin, BaseEstimator):
         columns = None if table is None else table.columns
         self._home.run.report(target, columns, "" if table is None else table.source)
         return target if path is not None else Page(target.read_text())
-
-    # --- saved and loaded ----------------------------------------------------------------------------------------------
-
-    def save(self, path: str | os.PathLike) -> Path:
-        """Writes the run directory, which the command ``zhat`` opens too (``zhat evaluate PATH new.csv``)."""
-        check_is_fitted(self, "results_")
-        path = Path(path)
-        if path.exists() and any(path.iterdir()):
-            raise ValueError(f"{path} is not empty. Give another directory, or remove it.")
-        path.mkdir(parents=True, exist_ok=True)
-        Home.write(self._home.files(checkpoints=True), path)
-        return path
-
-    @classmethod
-    def load(cls, path: str | os.PathLike, *, n_jobs: int | None = None, device: str = "cpu") -> "Density":
-        """Opens a model of :meth:`save`, or the run directory of ``zhat fit``."""
-        density = cls(n_jobs=n_jobs, device=device)
-        density._open(Home(Path(os.fspath(path)), _settings.threads(n_jobs), device))
-        return density
-
-    def _open(self, home: Home) -> None:
-        self._home, self._table_seen, self._weights_seen, self._notes = home, None, None, []
-        # Opened here, so that what is no model is said here.
-        card = json.loads(home.run.card())
-        results = home.path / "results.json"
-        self.results_ = json.loads(results.read_text()) if results.is_file() else {}
-        known = home.path / _SCHEMA
-        if known.is_file():
-            self._schema = Schema.from_json(json.loads(known.read_text()))
-        else:
-            self._schema = default_schema(card.get("kinds", []), card["columns"])
-        self.n_features_in_ = len(self._schema.columns)
-        if self._schema.kind != "array":
-            self.feature_names_in_ = np.array([column.name for column in self._schema.columns], dtype=object)
-        self._describe()
-
-    def __getstate__(self):
-        state = dict(super().__getstate__())
-        home = state.pop("_home", None)
-        # The rows are the caller's, and draws for a picture are soon made again.
-        state.pop("_table_seen", None)
-        state.pop("_weights_seen", None)
-        state.pop("_drawn", None)
-        if home is not None:
-            state["_files"] = home.files(checkpoints=not home.is_finished)
-        return state
-
-    def __setstate__(self, state):
-        state = dict(state)
-        files = state.pop("_files", None)
-        super().__setstate__(state)
-        if files is not None:
-            self._home = Home.of_files(files, _settings.threads(self.n_jobs), self.device)
-            self._table_seen = self._weights_seen = None
-            if hasattr(self, "run_dir_"):
-                self.run_dir_ = self._home.path
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "results_")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
-    def _more_tags(self):
-        return {"allow_nan": True, "X_types": ["2darray", "categorical", "string"]}
-
-    # --- parameters --------------------------------------------------------------------------------------------------
-
-    def get_params(self, deep=True):
-        """Parameters by name; with ``deep`` also the settings of sections, such as ``training__batch_size``."""
-        found = super().get_params(deep=False)
-        if deep:
-            for section in _settings.SECTIONS:
-                if isinstance(found.get(section), dict):
-                    for name, value in found[section].items():
-                        found[f"{section}__{str(name).replace('-', '_')}"] = value
-        return found
-
-    def set_params(self, **params):
-        """Sets parameters; ``training__batch_size=64`` sets one setting of a section."""
-        own = {}
-        for name, value in params.items():
-            section, _, setting = name.partition("__")
-            if setting and section in _settings.SECTIONS:
-                kept = {known.replace("-", "_"): old for known, old in (getattr(self, section) or {}).items()}
-                kept[setting.replace("__", ".").replace("-", "_")] = value
-                setattr(self, section, kept)
-            else:
-                own[name] = value
-        return super().set_params(**own)
-
-    # --- pictures ----------------------------------------------------------------------------------------------------
-
-    def plot_validation(self, ax: Any = None) -> Any:
-        """The log-likelihood of validation rows step by step, on matplotlib axes."""
-        from zhat._plots import validation
-
-        check_is_fitted(self, "results_")
-        return validation(self, ax)
-
-    def plot_marginals(self, X: Any = None, *, n_samples: int = 2000, axes: Any = None) -> Any:
-        """Every column of draws, beside that of ``X`` where it is given, on matplotlib axes."""
-        from zhat._plots import marginals
-
-        check_is_fitted(self, "results_")
-        return marginals(self, X, n_samples, axes)
-
-    def _repr_html_(self):
-        if not hasattr(self, "results_"):
-            return super()._repr_html_()
-        from zhat._html import card
-
-        return card(self)
-
-    def _repr_mimebundle_(self, **kwargs):
-        if not hasattr(self, "results_"):
-            return super()._repr_mimebundle_(**kwargs)
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    # --- rows ----------------------------------------------------------------------------------------------------------
-
-    def _read(self, X: Any, reset: bool) -> Table:
-        table = read(X, type(self).__name__)
-        _check_names(self, X, reset=reset)
-        if reset:
-            self.n_features_in_ = len(table.columns)
-            return table
-        if len(table.columns) != self.n_features_in_:
-            raise ValueError(
-                f"X has {len(table.columns)} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input."
-            )
-        names = [column.name for column in self._schema.columns]
-        if table.names != names:
-            # Without names, or with those of another kind of table, columns are known by their places.
-            table.columns = [(name, *column[1:]) for name, column in zip(names, table.columns)]
-        return table
-
-    def _rows(self, X: Any, model_order: bool = True) -> tuple[Any, Table]:
-        """Rows for the library, and the table they are of: an array itself where nothing has to be done to it."""
-        table = self._read(X, reset=False)
-        plain = not any(found["kind"] == "categorical" for found in self.kinds_ if found["name"] in self._columns)
-        if (
-            plain
-            and isinstance(X, np.ndarray)
-            and X.dtype == np.float32
-            and X.flags.c_contiguous
-            and self._columns == [column.name for column in self._schema.columns]
-        ):
-            return X, table
-        if self.given_ or self._schema.weight:
-            # The columns of the fit stood otherwise than those of the model, and places say nothing.
-            known = {column[0]: column for column in table.columns}
-            return [known[name] for name in self._columns], table
-        return table.columns, table
-
-    def _score(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        check_is_fitted(self, "results_")
-        rows, table = self._rows(X)
-        log_density, errors, _ = self._home.run.score(rows, table.source, False)
-        self._warn_unknown()
-        return log_density, errors
-
-    def _decoded(self, column: Any, values: np.ndarray, name: str | None = None) -> np.ndarray:
-        name = name or column.name
-        place = self._columns.index(name)
-        kind = next((found for found in self.kinds_ if found["name"] == name), None)
-        return decoded(values, column, kind, place, self._home.run.texts)
-
-    def _own_name(self, name: str, table: Table) -> str:
-        return table.names[[column.name for column in self._schema.columns].index(name)]
-
-    def _name(self, name: Any) -> str:
-        """Columns of arrays are known by their place from 0 too."""
-        if isinstance(name, (int, np.integer)) and self._schema.kind == "array":
-            return self._schema.columns[int(name)].name
-        return str(name)
-
-    def _data(self, X: Any, what: str) -> Any:
-        X = self._table_seen if X is None else X
-        if X is None:
-            raise ValueError(f"{what}: the rows of the fit are not here any more (the model was loaded); give them as X")
-        return X
-
-    def _own(self, X: Any, sample_weight: Any, what: str) -> Table:
-        """The table of the fit with its column of weights, as given again or as it was seen."""
-        table = self._read(self._data(X, what), reset=False)
-        weights = self._weights_seen if sample_weight is None else _weights.checked(sample_weight, table.rows)
-        if self._schema.weight is None:
-            if weights is not None:
-                raise ValueError(f"{what}: sample_weight is given, and the fit had none; leave it out")
-        elif weights is None:
-            raise ValueError(f"{what}: the weights of the fit are not here any more (the model was loaded); give them as sample_weight")
-        else:
-            table.columns.append((self._schema.weight, "number", weights))
-        return table
-
-    def _warn_unknown(self) -> None:
-        for text in self._home.run.warnings():
-            if text not in self._notes:
-                self._notes.append(text)
-                warnings.warn(text, TableWarning, stacklevel=3)
-
-
-def _is_category(column: Any) -> bool:
-    return column.dtype in ("category", "Categorical", "Enum", "dictionary")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, np.datetime64) or hasattr(value, "isoformat"):
-        text = value.isoformat() if hasattr(value, "isoformat") else str(value.astype("datetime64[s]"))
-        return text[:-9] if text.endswith("T00:00:00") else text
-    return str(value)
-
-
-def _check_names(estimator: Any, X: Any, reset: bool) -> None:
-    try:
-        from sklearn.utils.validation import _check_feature_names
-    except ImportError:
-        estimator._check_feature_names(X, reset=reset)
-        return
-    _check_feature_names(estimator, X, reset=reset)
-
-
-def _frame_of_numbers(kind: str, names: list[str], values: np.ndarray, index: Any) -> Any:
-    from zhat._table import Column
-
-    dtype = {"pandas": "float64", "polars": "Float64", "arrow": "double"}[kind]
-    columns = [(Column(name, "number", dtype), values[:, place]) for place, name in enumerate(names)]
-    return build(Schema(kind, []), columns, index)

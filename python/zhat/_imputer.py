@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from zhat._density import Density
+from zhat._estimator import OnDensity
 from zhat._table import read
 
 
-class Imputer(TransformerMixin, BaseEstimator):
+class Imputer(TransformerMixin, OnDensity):
     """Fills missing cells from the density of the table, given what is observed of each row.
 
     Parameters
@@ -47,13 +47,7 @@ class Imputer(TransformerMixin, BaseEstimator):
         for place, name in enumerate(table.names):
             if table.missing(place).all():
                 raise ValueError(f"column {name}: every cell is missing, so there is nothing to fill it with. Leave it out.")
-        density = Density(random_state=self.random_state) if self.density is None else clone(self.density)
-        self.density_ = density.fit(X, sample_weight=sample_weight)
-        self.n_features_in_ = self.density_.n_features_in_
-        if hasattr(self.density_, "feature_names_in_"):
-            self.feature_names_in_ = self.density_.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._fit_density(X, sample_weight)
         return self
 
     def transform(self, X):
@@ -76,11 +70,5 @@ class Imputer(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _more_tags(self):
-        return {"allow_nan": True, "X_types": ["2darray", "categorical", "string"]}

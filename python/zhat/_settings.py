@@ -115,3 +115,30 @@ def seed(random_state: Any) -> int:
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+class Sections:
+    """Parameters of :class:`zhat.Density` that are sections of settings, each of which is a parameter too."""
+
+    def get_params(self, deep=True):
+        """Parameters by name; with ``deep`` also the settings of sections, such as ``training__batch_size``."""
+        found = super().get_params(deep=False)
+        if deep:
+            for section in SECTIONS:
+                if isinstance(found.get(section), dict):
+                    for name, value in found[section].items():
+                        found[f"{section}__{str(name).replace('-', '_')}"] = value
+        return found
+
+    def set_params(self, **params):
+        """Sets parameters; ``training__batch_size=64`` sets one setting of a section."""
+        own = {}
+        for name, value in params.items():
+            section, _, setting = name.partition("__")
+            if setting and section in SECTIONS:
+                kept = {known.replace("-", "_"): old for known, old in (getattr(self, section) or {}).items()}
+                kept[setting.replace("__", ".").replace("-", "_")] = value
+                setattr(self, section, kept)
+            else:
+                own[name] = value
+        return super().set_params(**own)

@@ -15,6 +15,10 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
+/// The allocator of the program, so that a fit takes as long as there; only what Rust allocates comes from it.
+#[global_allocator]
+static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[pymodule]
 mod _zhat {
     #[pymodule_export]

@@ -15,7 +15,7 @@ use zhat::rng::Streams;
 use zhat::watch::Watch;
 use zhat_table::data::Frame;
 use zhat_table::density::Estimation;
-use zhat_table::fit::{Event, FitConfig, FitReport, Length, Session};
+use zhat_table::fit::{Event, FitConfig, FitReport, Length, Limit, Session};
 use zhat_table::fitted::{
     Fill, Fitted, ImputeOptions, SampleOptions, assess, distances, impute_rows, predictive, sample,
     sample_for, score_rows,
@@ -72,13 +72,9 @@ impl Run {
         wanted: &str,
         listener: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let columns = Columns::new(name, columns)?;
-        let (frame, wanted) = (columns.frame(), Wanted::parse(wanted).map_err(of_table)?);
-        let watch = Arc::new(Watch::default());
-        let report = work::run(py, &watch, listener.as_ref(), |tell| {
+        self.trained(py, [name, wanted], columns, listener, |wanted, frame, watch, tell| {
             let planned = wanted.planned();
-            let data =
-                prepare_frame(&wanted.configuration([1, 1], Length::Usual)?, &frame, &watch)?;
+            let data = prepare_frame(&wanted.configuration([1, 1], Length::Usual)?, frame, watch)?;
             let size = [data.rows[0] + data.rows[1], data.columns.len()];
             let mut config = wanted.configuration(size, Length::Usual)?;
             told(tell, json!({"event": "kinds", "kinds": data.kinds}));
@@ -86,15 +82,14 @@ impl Run {
                 told(tell, json!({"event": "warning", "text": note}));
             }
             if let Some(limit) = &planned {
-                limit.schedule(&mut config, &data, self.workers.clone(), &watch)?;
+                limit.schedule(&mut config, &data, self.workers.clone(), watch)?;
                 // How much work there is time for decides about the model too.
                 config.take(wanted.configuration(size, Length::Work(config.work()))?.model);
             }
             let session =
-                Session::start(config, data, &self.directory, self.workers.clone(), &watch)?;
-            self.go_on(session, planned.or(wanted.hard()).as_ref(), &watch, tell)
-        })?;
-        Ok(as_json(&report))
+                Session::start(config, data, &self.directory, self.workers.clone(), watch)?;
+            Ok((session, planned.or(wanted.hard())))
+        })
     }
 
     /// Goes on with a fit of the same columns.
@@ -106,22 +101,17 @@ impl Run {
         wanted: &str,
         listener: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let columns = Columns::new(name, columns)?;
-        let (frame, wanted) = (columns.frame(), Wanted::parse(wanted).map_err(of_table)?);
-        let watch = Arc::new(Watch::default());
-        self.close();
-        let report = work::run(py, &watch, listener.as_ref(), |tell| {
+        self.trained(py, [name, wanted], columns, listener, |wanted, frame, watch, tell| {
             let stored = FitConfig::read_run(&self.directory)?;
             let config = wanted.on_top_of(stored.clone())?;
-            let data = prepare_frame(&stored, &frame, &watch)?;
+            let data = prepare_frame(&stored, frame, watch)?;
             let (out, workers) = (&self.directory, self.workers.clone());
-            let (session, warnings) = Session::resume(config, data, out, workers, &watch)?;
+            let (session, warnings) = Session::resume(config, data, out, workers, watch)?;
             for text in warnings {
                 told(tell, json!({"event": "warning", "text": text}));
             }
-            self.go_on(session, wanted.hard().as_ref(), &watch, tell)
-        })?;
-        Ok(as_json(&report))
+            Ok((session, wanted.hard()))
+        })
     }
 
     /// Log-densities of rows, their standard errors, and those of each column given the ones before it.
@@ -314,11 +304,32 @@ impl Run {
 }
 
 impl Run {
+    /// Trains a session on columns of a name, with what is wanted of it; gives how it ended as JSON.
+    fn trained(
+        &self,
+        py: Python<'_>,
+        [name, wanted]: [&str; 2],
+        columns: &Bound<'_, PyList>,
+        listener: Option<Py<PyAny>>,
+        start: impl FnOnce(&Wanted, &Frame<'_>, &Arc<Watch>, &Tell) -> Result<(Session, Option<Limit>)>
+        + Send,
+    ) -> PyResult<String> {
+        let columns = Columns::new(name, columns)?;
+        let (frame, wanted) = (columns.frame(), Wanted::parse(wanted).map_err(of_table)?);
+        let watch = Arc::new(Watch::default());
+        self.close();
+        let report = work::run(py, &watch, listener.as_ref(), |tell| {
+            let (session, limit) = start(&wanted, &frame, &watch, tell)?;
+            self.go_on(session, limit.as_ref(), &watch, tell)
+        })?;
+        Ok(as_json(&report))
+    }
+
     /// Trains to the end and evaluates; an error where it was stopped before.
     fn go_on(
         &self,
         mut session: Session,
-        limit: Option<&zhat_table::fit::Limit>,
+        limit: Option<&Limit>,
         watch: &Arc<Watch>,
         tell: &Tell,
     ) -> Result<FitReport> {

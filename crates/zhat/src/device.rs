@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use burn::tensor::Device;
+use burn::tensor::{BoolDType, Device};
 
 use crate::error::{Error, Result};
 
@@ -101,7 +101,13 @@ impl DeviceName {
         }
         let devices = self.interface.devices();
         let number = devices.len();
-        devices.into_iter().nth(self.index).map(Some).ok_or_else(|| {
+        let found = devices.into_iter().nth(self.index).map(|mut device| {
+            // Mesa's software device crashes on what is true or false in a byte, and others store it no faster. It can be said once for
+            // each device: whoever opens it again finds it said.
+            let _ = device.configure(BoolDType::U32);
+            Some(device)
+        });
+        found.ok_or_else(|| {
             let expected = match number {
                 0 => format!("cpu: {name} finds no device on this machine"),
                 1 => format!("{name}: it finds one device on this machine"),
