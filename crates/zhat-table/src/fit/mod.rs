@@ -7,6 +7,7 @@ mod events;
 mod folds;
 mod for_table;
 mod known;
+mod log;
 mod memory;
 mod rows;
 mod schedule;

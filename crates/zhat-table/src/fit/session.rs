@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, DeviceStep, PlacedStep};
@@ -22,6 +21,7 @@ use super::evaluation::{cross_check, work_of_evaluation};
 use super::events::{Event, FitReport};
 use super::folds::{CrossValidation, Round, cross_validate};
 use super::known::{initial_model, stack};
+use super::log::Log;
 use super::rows::TrainingRows;
 use super::validation::Validator;
 use crate::density::with_cells;
@@ -62,13 +62,6 @@ struct Note {
     /// Missing cells of the training part, as they were drawn last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     missing: Vec<f32>,
-}
-
-/// Where the numbers of a run go while it goes on.
-struct Log {
-    metrics: Metrics,
-    events: Option<EventFile>,
-    every: u64,
 }
 
 impl Session {
@@ -565,40 +558,4 @@ fn unfinished(ended: &str, steps: u64, last: u64) -> Option<String> {
         "Training is not finished: it ended after {steps} of {last} steps because {because}. The learning rate had not come \
          down to its end, so a whole schedule would do better. Resume the run to finish it{advice}."
     ))
-}
-
-impl Log {
-    fn step(&mut self, step: u64, report: &train::StepReport, learning_rate: f64) -> Result<()> {
-        if !step.is_multiple_of(self.every) {
-            return Ok(());
-        }
-        self.append(
-            step,
-            &[
-                ("loss", Some(report.loss)),
-                ("proposal_nll", report.proposal_nll),
-                ("learning_rate", Some(learning_rate)),
-                ("gradient_norm", Some(report.gradient_norm)),
-                ("effective_sample_size", report.effective_sample_size),
-            ],
-        )
-    }
-
-    /// Appends what was measured to the metrics, and to the event file.
-    fn append(&mut self, step: u64, measured: &[(&str, Option<f64>)]) -> Result<()> {
-        let numbers = measured.iter().filter_map(|&(name, number)| Some((name, number?)));
-        let mut line = IndexMap::from([("step", serde_json::Value::from(step))]);
-        line.extend(numbers.clone().map(|(name, number)| (name, number.into())));
-        self.metrics.append(&line)?;
-        let Some(events) = &mut self.events else { return Ok(()) };
-        let tag = |name| match name {
-            "validation" => "validation/model",
-            "validation_error" => "validation/error",
-            "validation_proposal" => "validation/proposal",
-            "validation_ahead" => "validation/ahead",
-            "validation_ahead_error" => "validation/ahead_error",
-            other => other,
-        };
-        events.scalars(step, &numbers.map(|(name, number)| (tag(name), number)).collect::<Vec<_>>())
-    }
 }

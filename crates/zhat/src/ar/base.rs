@@ -54,6 +54,10 @@ impl Base {
                 let (mut largest, mut sum) = (f32::NEG_INFINITY, 0.0);
                 for head in heads {
                     let log_q = head.log_density(x);
+                    if log_q == f32::NEG_INFINITY {
+                        // So far out that it has no density at all.
+                        continue;
+                    }
                     if log_q > largest {
                         sum = sum * simd::exp::<false>(largest - log_q) + 1.0;
                         largest = log_q;
@@ -68,10 +72,9 @@ impl Base {
 
     /// A draw: of a member by chance, where there are several.
     pub fn sample(&self, rng: &mut Stream) -> f32 {
-        let number = self.heads.len();
-        let member = match number {
+        let member = match self.heads.len() {
             1 => 0,
-            _ => ((rng.uniform() * number as f64) as usize).min(number - 1),
+            number => rng.index(number),
         };
         self.heads[member].sample(rng)
     }
@@ -184,6 +187,15 @@ mod tests {
         // 4 standard errors: one false alarm in 16,000, and the seed is fixed.
         let error = 4.0 * ((square - mean * mean) / f64::from(number)).sqrt();
         assert!((drawn / f64::from(number) - mean).abs() < error + 2e-3);
+    }
+
+    #[test]
+    fn what_is_impossible_for_all_members_is_impossible_and_no_error() {
+        let config = ArEbmConfig { head: HeadForm::Mixture, outlier_share: 0.0, ..config(2) };
+        let mut base = Base::at(&config, 0);
+        base.set(&raw(&config), None);
+        assert_eq!(base.log_density(1e30), f32::NEG_INFINITY);
+        assert!(base.log_density(1e6) < -1e9);
     }
 
     #[test]
