@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use zhat::gaussian_mixture::{Selection, select_by_cross_validation};
+use zhat::gaussian_mixture::{Selection, select, select_by_cross_validation};
 use zhat::rng::Streams;
 use zhat::train::Difference;
 use zhat::watch::Watch;
@@ -15,6 +15,17 @@ use crate::fit::DataConfig;
 const FEW_ROWS: usize = 1_000;
 /// Folds that they show it on.
 const FOLDS: usize = 5;
+/// With fewer columns than this they have to show it whatever the number of rows: what is between a few columns can be told.
+pub(crate) const FEW_COLUMNS: usize = 5;
+/// What they show it by, where there are many rows.
+const OF_MANY: Selection = Selection {
+    most_components: 40,
+    rows_per_component: 5,
+    most_rows: 8_000,
+    starts: 1,
+    smallest_share: 0.02,
+    repeats: 0,
+};
 
 /// How the columns become features.
 pub(crate) fn standardiser_of(
@@ -114,19 +125,39 @@ fn better_marginals(
     let plain = Standardiser::fit(train)?;
     let mapped = plain.clone().with_marginals(train, Marginals::Gaussian);
     let rows = train.rows() + validation.rows();
-    if !(2 * FOLDS..FEW_ROWS).contains(&rows) || mapped.maps.is_empty() {
+    let columns = train.dimension();
+    let (few, many) =
+        (rows < FEW_ROWS, columns < FEW_COLUMNS && validation.rows() >= FEW_ROWS / 10);
+    if rows < 2 * FOLDS || !(few || many) || mapped.maps.is_empty() {
         return Ok(mapped);
     }
-    let values = [train.values(), validation.values()].concat();
     let streams = streams.derive("marginals", 0);
+    let with_slopes = |standardiser: &Standardiser, rows: &[f32], log_q: Vec<f64>| -> Vec<f64> {
+        let slopes = standardiser.log_derivatives(rows);
+        log_q.into_iter().zip(slopes).map(|(log_q, slope)| log_q + slope).collect()
+    };
+    let (both, judges) = match few {
+        true => ([train.values(), validation.values()].concat(), &[][..]),
+        false => (Vec::new(), head_of(validation.values(), columns)),
+    };
     let left_out = |standardiser: &Standardiser| -> Result<Vec<f64>> {
-        let (features, selection) = (standardiser.features(&values), Selection::default());
-        let columns = train.dimension();
-        let stack =
-            select_by_cross_validation(&features, columns, FOLDS, &selection, &streams, watch)?;
-        let derivatives = standardiser.log_derivatives(&values);
-        Ok(stack.held_out.iter().zip(derivatives).map(|(log_q, slope)| log_q + slope).collect())
+        if few {
+            let (features, selection) = (standardiser.features(&both), Selection::default());
+            let stack =
+                select_by_cross_validation(&features, columns, FOLDS, &selection, &streams, watch)?;
+            return Ok(with_slopes(standardiser, &both, stack.held_out));
+        }
+        let [train, features] = [train.values(), judges].map(|rows| standardiser.features(rows));
+        let stack = select(&train, &features, columns, &OF_MANY, &streams, watch)?;
+        Ok(with_slopes(standardiser, judges, stack.held_out))
     };
     let gain = Difference::new(&left_out(&mapped)?, &left_out(&plain)?);
-    Ok(if gain.mean > gain.standard_error { mapped } else { plain })
+    // Where there are many, networks come after, which are better off with normal scores unless something speaks against them.
+    let threshold = if few { gain.standard_error } else { -gain.standard_error };
+    Ok(if gain.mean > threshold { mapped } else { plain })
+}
+
+/// The first rows, as many as are looked at.
+fn head_of(rows: &[f32], columns: usize) -> &[f32] {
+    &rows[..rows.len().min(columns * OF_MANY.most_rows)]
 }

@@ -103,6 +103,10 @@ pub struct ValidationConfig {
     pub cross_validate_below: usize,
     /// Parts of the rows in a cross-validation.
     pub folds: usize,
+    /// Whether Gaussian mixtures are fitted too, and stand beside networks that were trained without them in the share that makes the
+    /// validation rows likeliest, if any.
+    #[serde(default)]
+    pub stack_mixtures: bool,
 }
 
 impl ValidationConfig {
@@ -178,6 +182,7 @@ impl FitConfig {
                 base: Base::Auto,
                 cross_validate_below: 1000,
                 folds: 5,
+                stack_mixtures: false,
             },
             evaluation: Estimation::new(20_000, 10),
         }

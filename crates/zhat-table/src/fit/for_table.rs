@@ -8,6 +8,7 @@ use zhat::criterion::Method;
 
 use super::config::FitConfig;
 use crate::data::Marginals;
+use crate::features::FEW_COLUMNS;
 
 /// How often all members together see every row, where nothing else is said.
 const EPOCHS: f64 = 200.0;
@@ -71,7 +72,7 @@ impl FitConfig {
         };
         let per_epoch = rows as f64 / batch_size as f64;
         // A few columns are learnt in a fifth of the time.
-        let share = if columns < 5 { 0.2 } else { 1.0 };
+        let share = if columns < FEW_COLUMNS { 0.2 } else { 1.0 };
         let [least, most] = NETWORK_STEPS;
         let usual = (share * EPOCHS * per_epoch).clamp(share * least, most);
         let members_of = |work: f64| match few {
@@ -114,6 +115,7 @@ impl FitConfig {
             outlier_share: if few { 0.0 } else { OUTLIERS / rows as f64 },
             ..ArEbmConfig::new(0)
         };
+        config.validation.stack_mixtures = !few && columns < FEW_COLUMNS;
         config.data.marginals = Marginals::Auto;
         config.data.find_kinds = true;
         let criterion = if few { Method::Rnce } else { Method::QOnly };

@@ -1,5 +1,6 @@
 //! Fitting the autoregressive EBM to a table: configuration, training with checkpoints, evaluation.
 
+mod beside;
 mod clock;
 mod config;
 mod evaluation;

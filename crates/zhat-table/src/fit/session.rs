@@ -15,6 +15,7 @@ use zhat::rng::Streams;
 use zhat::train::{self, Answer, Difference, Ended, Trainer, TrainerState};
 use zhat::watch::Watch;
 
+use super::beside::{Beside, Stacked};
 use super::clock::Limit;
 use super::config::FitConfig;
 use super::evaluation::{cross_check, work_of_evaluation};
@@ -44,6 +45,8 @@ pub struct Session {
     workers: Workers,
     /// The mixtures beside the model's head.
     known: Option<Selected>,
+    /// The mixtures that may come to stand there after training.
+    beside: Option<Beside>,
     trainer: Trainer<ArEbm, PlacedStep>,
     log: Log,
     checkpoints: Checkpoints,
@@ -205,6 +208,7 @@ impl Session {
         }
         let streams = Streams::new(config.seed);
         let known = stack(&config, &data, threads, watch)?;
+        let beside = Beside::fit(&config, &data, threads, watch)?;
         let mixture = known.as_ref().map(|known| known.mixture.clone());
         let device = workers.training_device();
         let model = initial_model(&config, &data, mixture, &streams, &device)?;
@@ -244,6 +248,7 @@ impl Session {
             data,
             workers,
             known,
+            beside,
             trainer,
             log,
             checkpoints,
@@ -432,6 +437,12 @@ impl Session {
     /// Writes the best model, evaluates it on the test part and writes the results.
     fn finish(&mut self, ended: &str, started: Instant, watch: &Arc<Watch>) -> Result<FitReport> {
         let (model, progress) = (self.trainer.best_model(), self.trainer.progress());
+        let validator = Validator::new(&self.config, &self.data);
+        let stacked = match &self.beside {
+            Some(beside) => beside.stacked(model, &validator, &self.workers)?,
+            None => None,
+        };
+        let model = stacked.as_ref().map_or(model, |stacked| &stacked.model);
         // Steps may have been chosen by hand.
         let chosen = self.workers.is_first() && self.run.cross_validation().is_file();
         let cross_validation: Option<CrossValidation> =
@@ -446,6 +457,10 @@ impl Session {
         let (validation_log_likelihood, validation_standard_error) = match &cross_validation {
             Some(found) => (found.log_likelihood, found.standard_error),
             None => progress.best.map(|best| (best.log_likelihood, best.standard_error)).unzip(),
+        };
+        let (validation_log_likelihood, validation_standard_error) = match &stacked {
+            Some(Stacked { log_likelihood: [mean, error], .. }) => (Some(*mean), Some(*error)),
+            None => (validation_log_likelihood, validation_standard_error),
         };
         let criterion = self.config.step.criterion.name().to_owned();
         let card = ModelCard {
@@ -467,7 +482,6 @@ impl Session {
             false => String::new(),
         };
         let settings = &self.config.evaluation;
-        let validator = Validator::new(&self.config, &self.data);
         let density = validator.density(model, answer, self.workers.clone(), Arc::clone(watch))?;
         let density = &*with_cells(Box::new(density), &card.discrete);
         let cross_check = cross_check(settings);
@@ -481,6 +495,7 @@ impl Session {
         let mut notes = Vec::new();
         notes.extend(self.data.given_in_words());
         notes.extend(cross_validation.as_ref().map(CrossValidation::sentence));
+        notes.extend(stacked.as_ref().map(Stacked::sentence));
         notes.extend(unfinished(ended, progress.step, self.config.training.last_step()));
         notes.extend((answer == Answer::Proposal).then(|| PROPOSAL_ANSWERS.into()));
         let report = FitReport {

@@ -2,6 +2,7 @@
 
 mod atoms;
 mod base;
+mod beside;
 mod bridge;
 mod cells;
 mod classes;

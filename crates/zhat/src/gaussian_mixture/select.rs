@@ -14,7 +14,10 @@ use crate::watch::Watch;
 use crate::weights::log_sum_exp;
 
 /// Numbers of components that are tried.
-const LADDER: [usize; 11] = [1, 2, 3, 5, 8, 12, 20, 40, 80, 160, 320];
+const LADDER: [usize; 13] = [1, 2, 3, 5, 8, 12, 20, 30, 40, 60, 80, 160, 320];
+
+/// Rungs between others, for many rows alone: few do not tell them apart.
+const BETWEEN: [usize; 2] = [30, 60];
 
 /// The ladder ends after so many rungs in a row that are no better than one before them; so does that of one kind.
 const PATIENCE: usize = 2;
@@ -52,6 +55,9 @@ pub struct Selection {
     pub starts: usize,
     /// A mixture with a smaller share is left out of the stack.
     pub smallest_share: f64,
+    /// How often each of the two best sizes is fitted again from other starts: each start ends elsewhere, and the mean of where they
+    /// end is better than any of them.
+    pub repeats: usize,
 }
 
 impl Default for Selection {
@@ -62,6 +68,7 @@ impl Default for Selection {
             most_rows: 20_000,
             starts: 3,
             smallest_share: 0.02,
+            repeats: 0,
         }
     }
 }
@@ -88,7 +95,8 @@ impl Selection {
                 || components <= self.most_components.min(rows / self.rows_per_component)
                     && components as f64 * work <= MOST_WORK
         };
-        LADDER.into_iter().filter(affordable).collect()
+        let wanted = |components: &usize| rows > MANY_ROWS || !BETWEEN.contains(components);
+        LADDER.into_iter().filter(wanted).filter(affordable).collect()
     }
 
     /// The kinds to try for so many rows, whatever the number of components.
@@ -99,6 +107,9 @@ impl Selection {
             floor,
             shrinkage,
             starts: if few { self.starts } else { 1 },
+            // What is gained slowly is gained for new rows too, where there are many.
+            max_iterations: if few { 100 } else { 300 },
+            tolerance: if few { 1e-3 } else { 5e-5 },
             ..EmConfig::new(1)
         };
         KINDS[..if few { KINDS.len() } else { 1 }].iter().map(kind).collect()
@@ -133,14 +144,26 @@ impl Selected {
     ///
     /// # Shapes
     /// - `rows`: `[n, features]`, row-major
-    pub fn refit(&self, rows: &[f32], streams: &Streams, watch: &Watch) -> Result<GaussianMixture> {
-        concatenate(&self.tried, |at| {
+    pub fn refit(
+        &self,
+        rows: &[f32],
+        selection: &Selection,
+        streams: &Streams,
+        watch: &Watch,
+    ) -> Result<GaussianMixture> {
+        let features = self.mixture.features;
+        let rows = &thin(rows, features, selection, streams, "mixture-all-rows");
+        let fit = |(at, tried): (usize, &Tried)| {
             let rng = &mut streams.stream("mixture-all-rows", 0, at as u64);
-            let watched = &mut |_| watch.check();
-            let mut config = self.tried[at].config.clone();
-            config.components = config.components.min(rows.len() / self.mixture.features);
-            Ok(em::fit(rows, self.mixture.features, &config, rng, watched)?.0)
-        })
+            let mut config = tried.config.clone();
+            config.components = config.components.min(rows.len() / features);
+            Ok(em::fit(rows, features, &config, rng, &mut |_| watch.check())?.0)
+        };
+        let shares: Vec<_> =
+            self.tried.iter().enumerate().filter(|(_, tried)| tried.share > 0.0).collect();
+        let fits: Vec<GaussianMixture> = shares.into_par_iter().map(fit).collect::<Result<_>>()?;
+        let mut fits = fits.into_iter();
+        concatenate(&self.tried, |_| Ok(fits.next().expect("a fit for each share")))
     }
 }
 
@@ -213,7 +236,7 @@ pub fn select_by_cross_validation(
     places.zip(by_fold).for_each(|(place, log_density)| held_out[order[place]] = log_density);
     let mixture = candidates[0].fits[0].clone();
     let stacked = Selected { mixture, held_out, tried };
-    Ok(Selected { mixture: stacked.refit(&rows, streams, watch)?, ..stacked })
+    Ok(Selected { mixture: stacked.refit(&rows, selection, streams, watch)?, ..stacked })
 }
 
 /// Rows to fit to, and others to judge by.
@@ -231,8 +254,10 @@ struct Candidate {
 }
 
 impl Candidate {
+    /// The `repeat`-th fit of its kind begins elsewhere.
     fn fit(
         config: EmConfig,
+        repeat: usize,
         splits: &[Split],
         features: usize,
         streams: &Streams,
@@ -240,7 +265,8 @@ impl Candidate {
     ) -> Result<Self> {
         let of_split = |(lane, split): (usize, &Split)| {
             // Kinds begin with the same centres, so that they differ in nothing else.
-            let rng = &mut streams.stream("mixture-start", config.components as u64, lane as u64);
+            let lane = (repeat * splits.len() + lane) as u64;
+            let rng = &mut streams.stream("mixture-start", config.components as u64, lane);
             let watched = &mut |_| watch.check();
             let (mixture, _) = em::fit(&split.train, features, &config, rng, watched)?;
             let log_densities = mixture.log_densities(&split.held_out);
@@ -268,7 +294,8 @@ fn candidates(
 ) -> Result<Vec<Candidate>> {
     let rows = splits.iter().map(|split| split.train.len() / features).min().expect("a split");
     let (rungs, kinds) = (selection.rungs(rows, features), selection.kinds(rows));
-    watch.begin((rungs.len() * kinds.len() * splits.len()) as u64);
+    let repeats = 2 * selection.repeats;
+    watch.begin(((rungs.len() * kinds.len() + repeats) * splits.len()) as u64);
     let mut found: Vec<Candidate> = Vec::new();
     let mut overall = Progress::default();
     let mut progress = vec![Progress::default(); kinds.len()];
@@ -282,7 +309,7 @@ fn candidates(
             .par_iter()
             .map(|&kind| {
                 let config = EmConfig { components, ..kinds[kind].clone() };
-                Candidate::fit(config, splits, features, streams, watch)
+                Candidate::fit(config, 0, splits, features, streams, watch)
             })
             .collect::<Result<_>>()?;
         for (&kind, candidate) in tried.iter().zip(&fitted) {
@@ -294,6 +321,17 @@ fn candidates(
             break;
         }
     }
+    let mut best: Vec<&Candidate> = found.iter().collect();
+    best.sort_by(|a, b| b.mean().total_cmp(&a.mean()));
+    let again = best.iter().take(2).map(|best| best.config.clone());
+    let again: Vec<(usize, EmConfig)> = again
+        .flat_map(|config| (1..=selection.repeats).map(move |repeat| (repeat, config.clone())))
+        .collect();
+    let again: Vec<Candidate> = again
+        .into_par_iter()
+        .map(|(repeat, config)| Candidate::fit(config, repeat, splits, features, streams, watch))
+        .collect::<Result<_>>()?;
+    found.extend(again);
     Ok(found)
 }
 
@@ -451,6 +489,12 @@ mod tests {
             let mean = selected.held_out.iter().sum::<f64>() / 600.0;
             assert!(selected.tried.iter().all(|tried| tried.log_density < mean + 1e-3));
         }
+        // More fits of the best sizes, each from another start.
+        let again = Selection { repeats: 2, ..selection };
+        let again = select(&train, &validation, 2, &again, &streams, &watch).unwrap();
+        assert_eq!(again.tried.len(), by_validation.tried.len() + 4);
+        let best = |tried: &[Tried]| tried.iter().map(|t| t.log_density).fold(f64::MIN, f64::max);
+        assert!(best(&again.tried) >= best(&by_validation.tried));
         // What is reported is what the mixture gives the rows that were held out.
         let found = by_validation.mixture.log_densities(&validation);
         assert!(found.iter().zip(&by_validation.held_out).all(|(a, b)| (a - b).abs() < 1e-6));

@@ -1,6 +1,7 @@
 //! The autoregressive EBM: its gradients against plain autodiff, its estimates against quadrature, its tails, its training.
 
 mod atoms;
+mod beside;
 mod cells;
 mod device;
 mod evaluation;
