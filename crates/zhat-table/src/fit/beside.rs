@@ -5,12 +5,13 @@
 
 use zhat::ar::ArEbm;
 use zhat::criterion::Method;
-use zhat::gaussian_mixture::{GaussianMixture, Selection, select};
+use zhat::gaussian_mixture::{EmConfig, GaussianMixture, Selection, select};
 use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::train::Difference;
 use zhat::watch::Watch;
 
+use super::clock::Clock;
 use super::config::FitConfig;
 use super::rows::numbers;
 use super::validation::Validator;
@@ -19,8 +20,17 @@ use crate::prepare::Prepared;
 
 /// Shares that are tried: between them the likelihood hardly changes.
 const SHARES: [f64; 6] = [0.05, 0.2, 0.4, 0.6, 0.8, 0.95];
-/// Fits of each of the two best sizes from other starts.
-const REPEATS: usize = 8;
+/// Fits of each of the two best sizes from other starts, at most.
+const REPEATS: f64 = 8.0;
+/// Multiplications in an iteration of EM at most, and so many fits of a size as together have no more.
+const MOST_WORK: f64 = 1.5e8;
+/// Iterations that a fit usually takes, and those that it is timed by.
+const ITERATIONS: f64 = 120.0;
+const TIMED: usize = 4;
+/// And the components.
+const TIMED_COMPONENTS: usize = 10;
+/// Share of the fits that is fitted again, to validation rows too.
+const AGAIN: f64 = 0.7;
 /// Of the stack a mixture may have a small share: a few wide components know of rows far out.
 const SMALLEST_SHARE: f64 = 0.002;
 
@@ -59,33 +69,21 @@ impl Stacked {
 }
 
 impl Beside {
-    /// Fits the stack, if one is wanted and there are rows to judge it by. EM counts every row once, and wants them in memory.
+    /// Fits the stack, if one is wanted and there are rows to judge it by.
     pub fn fit(
         config: &FitConfig,
         data: &Prepared,
         threads: usize,
         watch: &Watch,
     ) -> Result<Option<Self>> {
-        let can = config.step.criterion == Method::QOnly
-            && !config.is_cross_validated(data)
-            && config.shape_of(data).has_room_for_gaussian_mixture()
-            && data.weights.is_none()
-            && data.train_file.is_none()
-            && !data.validation.is_empty();
-        if !(config.validation.stack_mixtures && can) {
+        if !is_wanted(config, data) {
             return Ok(None);
         }
-        let streams = Streams::new(config.seed).derive("mixtures-beside", 0);
+        let (streams, features) = (streams(config), data.num_numbers());
         let train = numbers(data, &data.train, &streams);
         let held_out = numbers(data, &data.validation, &streams.derive("validation", 0));
-        let selection =
-            Selection { repeats: REPEATS, smallest_share: SMALLEST_SHARE, ..Selection::default() };
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| {
-            TableError::config(format!("threads is {threads}, but cannot be started: {error}"))
-        })?;
-        let (judged, of_all) = pool.install(|| -> zhat::Result<_> {
-            let features = data.num_numbers();
+        let selection = selection(data);
+        let (judged, of_all) = pool(threads)?.install(|| -> zhat::Result<_> {
             let selected = select(&train, &held_out, features, &selection, &streams, watch)?;
             let all = [&train[..], &held_out[..]].concat();
             let of_all = selected.refit(&all, &selection, &streams, watch)?;
@@ -93,6 +91,40 @@ impl Beside {
         })?;
         let rows = config.validation.of_rows(&data.validation, data.columns.len());
         Ok(Some(Self { judged, of_all, validation: data.in_units(rows) }))
+    }
+
+    /// Seconds that fitting it takes, from those of a few iterations.
+    pub fn seconds(
+        config: &FitConfig,
+        data: &Prepared,
+        clock: Clock,
+        workers: &Workers,
+        watch: &Watch,
+    ) -> Result<f64> {
+        if !is_wanted(config, data) {
+            return Ok(0.0);
+        }
+        let (streams, features) = (streams(config), data.num_numbers());
+        let rows = numbers(data, &data.train, &streams);
+        let selection = selection(data);
+        let rows = &rows[..rows.len().min(selection.most_rows * features)];
+        let components = TIMED_COMPONENTS.min(selection.most_components).min(rows.len() / features);
+        let pool = pool(workers.threads())?;
+        let seconds = |max_iterations: usize| {
+            let tolerance = f64::MIN_POSITIVE;
+            let em = EmConfig { max_iterations, tolerance, ..EmConfig::new(components) };
+            let rng = &mut streams.stream("timing", 0, 0);
+            clock.measure(0.0, workers, || -> Result<()> {
+                watch.check()?;
+                pool.install(|| GaussianMixture::fit(rows, features, &em, rng))?;
+                Ok(())
+            })
+        };
+        let iterations = (seconds(1 + TIMED)? - seconds(1)?).max(0.0) / TIMED as f64;
+        let of_largest = iterations * selection.most_components as f64 / components as f64;
+        // The ladder up to the largest takes as long as three of them.
+        let fits = 3.0 + 2.0 * selection.repeats as f64;
+        Ok(of_largest * ITERATIONS * fits * (1.0 + AGAIN))
     }
 
     /// The model with the stack beside it, if that is better by more than one standard error.
@@ -127,6 +159,37 @@ impl Beside {
             log_likelihood: [worth.mean, worth.standard_error],
         }))
     }
+}
+
+/// Whether it is to be fitted. EM counts every row once, and wants them in memory.
+fn is_wanted(config: &FitConfig, data: &Prepared) -> bool {
+    config.validation.stack_mixtures
+        && config.step.criterion == Method::QOnly
+        && !config.is_cross_validated(data)
+        && config.shape_of(data).has_room_for_gaussian_mixture()
+        && data.weights.is_none()
+        && data.train_file.is_none()
+        && !data.validation.is_empty()
+}
+
+fn streams(config: &FitConfig) -> Streams {
+    Streams::new(config.seed).derive("mixtures-beside", 0)
+}
+
+/// As many components and fits as are worth their time.
+fn selection(data: &Prepared) -> Selection {
+    let usual = Selection::default();
+    let (rows, numbers) = (data.rows[0].min(usual.most_rows), data.num_numbers());
+    let of_component = (rows * numbers * (numbers + 1)) as f64;
+    let most = usual.most_components.min((MOST_WORK / of_component) as usize).max(1);
+    let repeats = (MOST_WORK / (most as f64 * of_component)).clamp(1.0, REPEATS) as usize;
+    Selection { most_components: most, repeats, smallest_share: SMALLEST_SHARE, ..usual }
+}
+
+fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
+        TableError::config(format!("threads is {threads}, but cannot be started: {error}"))
+    })
 }
 
 fn beside(model: &ArEbm, mixture: &GaussianMixture, share: f64) -> ArEbm {

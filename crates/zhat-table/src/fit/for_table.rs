@@ -24,6 +24,8 @@ const MOST_MEMBERS: f64 = 8.0;
 const OFTEN: f64 = 35.0;
 /// With so many rows or more there is more to learn than a network can in the time that there is, and none is dropped.
 const MANY: usize = 25_000;
+/// From so many rows on networks of many columns say all that mixtures do.
+const NETWORKS_ALONE: usize = 10_000;
 /// Rows out of all of training for which a mixture keeps room though it has seen nothing like them: by Good and Turing's rule a new row
 /// is unlike all others about as often as there were such rows before, and a few there always are.
 const OUTLIERS: f64 = 3.0;
@@ -115,7 +117,7 @@ impl FitConfig {
             outlier_share: if few { 0.0 } else { OUTLIERS / rows as f64 },
             ..ArEbmConfig::new(0)
         };
-        config.validation.stack_mixtures = !few && columns < FEW_COLUMNS;
+        config.validation.stack_mixtures = !few && (columns < FEW_COLUMNS || rows < NETWORKS_ALONE);
         config.data.marginals = Marginals::Auto;
         config.data.find_kinds = true;
         let criterion = if few { Method::Rnce } else { Method::QOnly };

@@ -8,6 +8,7 @@ use zhat::rng::Streams;
 use zhat::train::Answer;
 use zhat::watch::Watch;
 
+use super::beside::Beside;
 use super::clock::Limit;
 use super::config::FitConfig;
 use super::evaluation::work_of_evaluation;
@@ -62,10 +63,11 @@ impl Limit {
         }
         config.check_memory(data.columns.len(), workers.threads())?;
         let costs = self.costs(config, data, workers, watch)?;
+        let mixtures = Beside::seconds(config, data, self.time().clock, workers, watch)?;
         let folds =
             if config.is_cross_validated(data) { config.validation.folds as f64 } else { 0.0 };
         let share = config.step.warm_up as f64 / config.training.num_steps as f64;
-        let mut steps = steps(&costs, FORESEEN * self.left(), seconds, folds, share);
+        let mut steps = steps(&costs, FORESEEN * self.left() - mixtures, seconds, folds, share);
         // Clocks differ, and plans must not.
         let plan = [steps.all, steps.validation_every].map(u64::to_le_bytes).concat();
         let plan = workers.of_first(plan);
