@@ -22,7 +22,7 @@ pub use evaluation::{Likelihood, evaluate, mean_and_error, nats};
 pub(crate) use evaluation::{log_z_of, number_or_null, weighted_mean_and_error};
 pub use events::{Event, FitReport, MetricsRecord};
 pub use folds::{CrossValidation, CurvePoint};
-pub use for_table::Length;
+pub use for_table::{Columns, Length};
 pub use session::Session;
 pub use settings::{SETTINGS, Setting};
 pub use timing::{StepSeconds, StepTimer};
