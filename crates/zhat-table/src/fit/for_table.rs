@@ -148,6 +148,7 @@ impl FitConfig {
         config.data.find_kinds = true;
         let criterion = if few { Method::Rnce } else { Method::QOnly };
         config.step = ArStepConfig { num_negatives: 10, ..ArStepConfig::new(criterion) };
+        config.validation.recalibrate = true;
         config.training.averaging = AVERAGING;
         config.training.batch_size = batch_size;
         config.training.learning_rate = if few { 1e-3 } else { 3e-3 };

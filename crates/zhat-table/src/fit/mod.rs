@@ -9,6 +9,7 @@ mod for_table;
 mod known;
 mod log;
 mod memory;
+mod recalibration;
 mod rows;
 mod schedule;
 mod session;

@@ -69,7 +69,7 @@ impl ArEbm {
         std::iter::once(&self.proposal).chain(&self.others)
     }
 
-    fn members_mut(&mut self) -> impl Iterator<Item = &mut ResidualNet> {
+    pub(super) fn members_mut(&mut self) -> impl Iterator<Item = &mut ResidualNet> {
         std::iter::once(&mut self.proposal).chain(&mut self.others)
     }
 
