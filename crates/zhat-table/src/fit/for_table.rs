@@ -16,6 +16,8 @@ const NETWORK_STEPS: [f64; 2] = [6_000.0, 20_000.0];
 /// How often one member sees every row before another is worth more than that it goes on, up to so many rows. Of more rows there is
 /// more to learn each time.
 const EPOCHS_OF_MEMBER: f64 = 50.0;
+/// The same where columns are given: of the others there is less to learn.
+const EPOCHS_WITH_GIVEN: f64 = 30.0;
 const ROWS_OF_MEMBER: f64 = 20_000.0;
 /// More members gain little: the mean of four has nearly all of what that of many has.
 const MOST_MEMBERS: f64 = 8.0;
@@ -92,6 +94,10 @@ impl FitConfig {
     ) -> Self {
         let mut config = Self::new(source);
         let columns: Columns = columns.into();
+        let epochs_of_member = match columns.given {
+            0 => EPOCHS_OF_MEMBER,
+            _ => EPOCHS_WITH_GIVEN,
+        };
         let (whole_rows, columns) = (columns.whole_rows(rows), columns.all);
         let few = rows < config.validation.cross_validate_below;
         let (width, batch_size) = match rows {
@@ -107,7 +113,7 @@ impl FitConfig {
         let members_of = |work: f64| match few {
             true => 1,
             false => {
-                let epochs = EPOCHS_OF_MEMBER * (whole_rows / ROWS_OF_MEMBER).max(1.0);
+                let epochs = epochs_of_member * (whole_rows / ROWS_OF_MEMBER).max(1.0);
                 (work / per_epoch / epochs).clamp(1.0, MOST_MEMBERS) as u64
             }
         };
@@ -236,7 +242,7 @@ mod tests {
         };
         let (all, one) = (fit(0), fit(9));
         assert_eq!((all.members, all.dropout), (1, 0.0));
-        assert_eq!((one.members, one.dropout), (2, 0.1));
+        assert_eq!((one.members, one.dropout), (3, 0.1));
     }
 
     #[test]
