@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, ToPyArray};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -133,12 +133,12 @@ impl Run {
         let of_columns = match explain {
             true => {
                 let rows = scores.log_density.len();
-                Some(scores.of_columns.to_pyarray(py).reshape([rows, columns])?)
+                Some(scores.of_columns.into_pyarray(py).reshape([rows, columns])?)
             }
             false => None,
         };
         let [log_density, errors] =
-            [&scores.log_density, &scores.standard_error].map(|values| values.to_pyarray(py));
+            [scores.log_density, scores.standard_error].map(|values| values.into_pyarray(py));
         Ok((log_density, errors, of_columns))
     }
 
@@ -175,8 +175,8 @@ impl Run {
             "effective_particles": draws.effective_particles,
             "warnings": warnings,
         });
-        let rows = draws.table.values().to_pyarray(py);
-        Ok((rows.reshape([draws.table.rows(), draws.table.dimension()])?, told.to_string()))
+        let shape = [draws.table.rows(), draws.table.dimension()];
+        Ok((draws.table.into_values().into_pyarray(py).reshape(shape)?, told.to_string()))
     }
 
     /// Rows with their missing cells filled, and what stands beside them; the names of all these columns; and what was filled, as JSON.
@@ -199,7 +199,7 @@ impl Run {
             impute_rows(&opened.fitted, rows, &options)
         })?;
         let names = options.columns(&self.open(py)?.fitted.card().columns);
-        let (width, lines) = (names.len(), lines.to_pyarray(py));
+        let (width, lines) = (names.len(), lines.into_pyarray(py));
         let number = lines.len()? / width;
         Ok((lines.reshape([number, width])?, names, as_json(&imputed)))
     }
@@ -276,8 +276,9 @@ impl Run {
             let width = fitted.card().columns.len();
             Ok((fitted.with_data(data)?.own_rows()?, width))
         })?;
-        let (test, weights) = (rows.test, rows.weights.map(|weights| weights.to_pyarray(py)));
-        Ok((test.to_pyarray(py).reshape([test.len() / width, width])?, weights))
+        let (test, weights) = (rows.test, rows.weights.map(|weights| weights.into_pyarray(py)));
+        let number = test.len() / width;
+        Ok((test.into_pyarray(py).reshape([number, width])?, weights))
     }
 
     /// What the model is, as JSON.

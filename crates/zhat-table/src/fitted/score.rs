@@ -80,7 +80,12 @@ pub struct Scores {
 pub fn score_rows(fitted: &Fitted, rows: &[f32], explain: bool) -> Result<Scores> {
     let (log_z, _) = fitted.log_z()?;
     let columns = fitted.card().columns.len();
-    let mut all = Scores::default();
+    let number = rows.len() / columns;
+    let mut all = Scores {
+        log_density: Vec::with_capacity(number),
+        standard_error: Vec::with_capacity(number),
+        of_columns: Vec::with_capacity(if explain { rows.len() } else { 0 }),
+    };
     for batch in rows.chunks(BATCH * columns) {
         fitted.density().watch().check()?;
         let (scores, errors) = fitted.density().score_with_errors(batch)?;

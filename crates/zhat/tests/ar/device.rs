@@ -102,6 +102,9 @@ fn draws_masks_weights_and_resampling_have_the_distribution_of_the_cpus() {
     ];
     kinds.dropout = 0.2;
     let both = ArEbmConfig { head: HeadForm::Both, outlier_share: 0.1, ..tilted(2) };
+    let members = ArEbmConfig { members: 3, ..tilted(2) };
+    let members_of_one =
+        ArEbmConfig { members: 2, dropout: 0.2, conditioner: Conditioner::Masked, ..small(2) };
     let wide = ArStepConfig { wide_share: 0.4, ..resampled(Method::SmcRnce) };
     let model_target = ArStepConfig {
         proposal_target: ProposalTarget::Mix(0.3),
@@ -115,6 +118,8 @@ fn draws_masks_weights_and_resampling_have_the_distribution_of_the_cpus() {
         (&small(2), resampled(Method::MlIs)),
         (&kinds, resampled(Method::Rnce)),
         (&both, resampled(Method::Rnce)),
+        (&members, resampled(Method::Rnce)),
+        (&members_of_one, resampled(Method::SmcRnce)),
     ] {
         let (model, batch) = setup(shape);
         let mut device = DeviceStep::new(&settings).unwrap();

@@ -252,15 +252,25 @@ mod tests {
     }
 
     #[test]
-    fn members_are_trained_alone_and_reported_as_their_mean() {
-        for change in [tilted, mixed] {
+    fn members_are_trained_alone_and_reported_and_tilted_as_their_mean() {
+        type Change = fn(&mut ArEbmConfig);
+        let free: Change = |shape| shape.conditioner = Conditioner::Masked;
+        let both: Change = |shape| {
+            tilted(shape);
+            (shape.head, shape.gaussian_mixture, shape.spline_bins) = (HeadForm::Both, true, 5);
+        };
+        for change in [free, both, tilted, mixed] {
             let (model, batch, streams) = setup(|shape| {
                 change(shape);
                 (shape.members, shape.dropout) = (3, 0.2);
             });
-            assert_eq!(compare(&settings(Method::QOnly), &model, &batch, &streams), Ok(()));
-            let refused = compare(&settings(Method::Rnce), &model, &batch, &streams);
-            assert!(refused.unwrap_err().to_string().starts_with("model.members is above 1"));
+            for criterion in [Method::QOnly, Method::Rnce, Method::MlIs, Method::SmcRnce] {
+                for flow in [ContextFlow::Shared, ContextFlow::Detached] {
+                    let settings = ArStepConfig { context_flow: flow, ..settings(criterion) };
+                    let same = compare(&settings, &model, &batch, &streams);
+                    assert_eq!(same, Ok(()), "{criterion} {flow:?} {:?}", model.shape);
+                }
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use burn::tensor::{Device, Int, Tensor};
 
 use super::base::{Base, log_draw, upload};
+use super::bases::{Bases, mean_of};
 use super::local::Weighed;
 use super::masks::DeviceMasks;
 use super::step::{Plan, Terms};
@@ -25,7 +26,8 @@ pub struct Global<'a> {
 struct Stage {
     /// With the graph, `[observations, candidates]`.
     log_p: Tensor<2>,
-    log_q: Tensor<2>,
+    /// The sum over the members, each of which is trained by itself.
+    log_qs: Tensor<2>,
     weights: Tensor<2>,
     /// Where a row was resampled, `[observations, candidates]` of ones, else of zeros; nothing where none can be.
     descent: Option<Descent>,
@@ -62,15 +64,18 @@ impl<'a> Global<'a> {
         let (mut nll, mut minus_log_p) = (zeros(1), zeros(1));
         for stage in 0..features {
             let outlook = self.outlook(stage, prefix.as_ref(), rows, plan);
-            let raw = |head: &Tensor<2>| Base::new(shape, head.clone(), None);
-            let base = raw(&outlook.head).inner();
+            let outputs = shape.head_outputs(stage);
+            let bases = |head: &Tensor<2>| {
+                let of = |member| head.clone().narrow(1, member * outputs, outputs);
+                Bases::new((0..shape.members).map(|member| Base::new(shape, of(member), None)))
+            };
             let drawn = match plan.given {
                 Some(all) => {
                     let values = all.iter().skip(stage).step_by(features).copied().collect();
                     upload(values, [observations, candidates], self.device)
                 }
                 None => plan
-                    .draw(&base, defence, [rows, 1], self.device)
+                    .draw(&bases(&outlook.head).inner(), defence, [rows, 1], self.device)
                     .reshape([observations, candidates]),
             };
             let data = self.x.iter().skip(stage).step_by(features).copied().collect();
@@ -79,20 +84,23 @@ impl<'a> Global<'a> {
             let new = Tensor::cat(vec![data, drawn], 1).reshape([rows, 1]);
             let shared = plan.settings.context_flow == ContextFlow::Shared;
             let trained = match shared {
-                true => raw(&outlook.head),
+                true => bases(&outlook.head),
                 false => {
                     let features = outlook.features.iter().map(|f| f.clone().detach());
-                    raw(&self.model.outlook_of(features.collect(), None, stage).head)
+                    bases(&self.model.outlook_of(features.collect(), None, stage).head)
                 }
             };
-            let log_q = trained.log_density(new.clone());
+            let log_qs = trained.log_densities(&new);
+            let log_q = mean_of(log_qs.clone());
+            let log_qs = log_qs.into_iter().reduce(|sum, log_q| sum + log_q).expect("a member");
             let [_, of_energy] = shape.dropouts();
             let mut masks = of_energy.map(|dropout| DeviceMasks::new(dropout, &mut plan.masks));
             let masks = masks.as_mut().map(|masks| masks as &mut dyn LayerMasks);
             let log_p = self.model.log_factor_given(new.clone(), &outlook, log_q.clone(), masks);
             let square = |rows: Tensor<2>| rows.reshape([observations, candidates]);
             let (log_q, log_p, new) = (square(log_q), square(log_p), square(new));
-            let values = [log_q.clone().inner(), log_p.clone().inner()];
+            let log_qs = square(log_qs);
+            let values = [log_q.inner(), log_p.clone().inner()];
             nll = nll - values[0].clone().narrow(1, 0, 1);
             minus_log_p = minus_log_p - values[1].clone().narrow(1, 0, 1);
             let [of_q, of_p] = values;
@@ -116,7 +124,7 @@ impl<'a> Global<'a> {
                 let of = (ancestors.clone() + first).reshape([rows]);
                 prefix = prefix.map(|prefix| prefix.select(0, of));
             }
-            stages.push(Stage { log_p, log_q, weights: weighed.weights, descent });
+            stages.push(Stage { log_p, log_qs, weights: weighed.weights, descent });
         }
         let surrogate = self.surrogate(stages, &shares, plan);
         let mean = |values: Tensor<2>| (values * shares.clone()).sum();
@@ -156,7 +164,7 @@ impl<'a> Global<'a> {
         let last = stages.last().expect("a stage").weights.clone();
         let (mut energy, mut model) = (last.clone(), last);
         let mut surrogate: Option<Tensor<1>> = None;
-        for Stage { log_p, log_q, weights, descent } in stages.into_iter().rev() {
+        for Stage { log_p, log_qs, weights, descent } in stages.into_iter().rev() {
             if let Some(descent) = &descent {
                 energy = match gradient {
                     SmcGradient::Filtering => {
@@ -169,7 +177,7 @@ impl<'a> Global<'a> {
             }
             let of_p = (energy.clone() - data.clone()) * shares.clone();
             let of_q = data.clone() * data_share + model.clone() * model_share;
-            let term = (log_p * of_p).sum() - (log_q * (of_q * shares.clone())).sum();
+            let term = (log_p * of_p).sum() - (log_qs * (of_q * shares.clone())).sum();
             surrogate = Some(match surrogate {
                 Some(surrogate) => surrogate + term,
                 None => term,

@@ -4,6 +4,7 @@ use burn::tensor::activation::{log_softmax, softplus};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::base::{Base, log_draw, repeat, upload};
+use super::bases::{Bases, mean_of};
 use super::masks::DeviceMasks;
 use super::step::{Plan, Terms};
 use crate::ar::config::{ArEbmConfig, EnergyForm};
@@ -11,7 +12,7 @@ use crate::ar::criterion::ContextFlow;
 use crate::ar::dropout::{Dropout, LayerMasks};
 use crate::ar::kind::FeatureKind;
 use crate::ar::masked::Degrees;
-use crate::ar::model::{ArEbm, mean_of_members};
+use crate::ar::model::ArEbm;
 use crate::ar::network::{ResidualNet, bias_of};
 use crate::criterion::Method;
 use crate::host::indices;
@@ -77,12 +78,14 @@ pub struct Local<'a> {
     model: &'a ArEbm,
     /// `[observations, features]`, on this side.
     x: &'a [f32],
+    /// What the Gaussian mixture beside the head says about every number.
+    known: Option<[Tensor<2>; 3]>,
 }
 
 impl<'a> Local<'a> {
     /// Rows of a model.
     pub fn new(layout: &'a Layout, model: &'a ArEbm, x: &'a [f32]) -> Self {
-        Self { layout, model, x }
+        Self { layout, model, x, known: known(layout, model, x) }
     }
 
     /// Where they are, without autodiff.
@@ -125,14 +128,13 @@ impl<'a> Local<'a> {
             log_qs.push(self.of_data(&outputs, of_numbers.as_ref(), &trained));
             all.push(outputs);
         }
-        // An energy has the context of one member: more of them have none.
-        let outputs = all.swap_remove(0);
         let shares = plan.shares_tensor(&layout.device);
         let minus = |log_q: Tensor<2>| (log_q.sum_dim(1) * shares.clone()).sum().neg();
         let nll = minus(mean_of(log_qs.clone())).inner();
         let proposal = log_qs.into_iter().map(minus).reduce(|a, b| a + b).expect("a member");
         let number = plan.settings.smc().num_particles as f64;
-        let Some(own) = self.of_numbers(&outputs).filter(|_| with_energy) else {
+        let own: Option<Vec<_>> = all.iter().map(|outputs| self.of_numbers(outputs)).collect();
+        let Some(own) = own.filter(|_| with_energy) else {
             let one = |value: f64| -> Tensor<1> { Tensor::full([1], value, &layout.device) };
             // A class has no tilt: where there is nothing else, the loss of the energy is that of the proposal.
             let (ebm, size) = match with_energy {
@@ -144,11 +146,14 @@ impl<'a> Local<'a> {
         let candidates = plan.settings.candidates();
         let rows = self.observations() * layout.numbers.len();
         let x0 = self.numbers_of_data();
-        let base = self.base(&own, &outputs).inner();
+        let bases = own.iter().zip(&all).map(|(own, outputs)| self.base(own, outputs));
+        let bases = Bases::new(bases).inner();
         let defence = plan.settings.defence(shape.features);
-        let drawn = plan.candidates_of(self, &base, defence, rows, candidates - 1);
+        let drawn = plan.candidates_of(self, &bases, defence, rows, candidates - 1);
         let x = Tensor::cat(vec![x0, drawn], 1);
-        let context = own.narrow(1, 0, shape.context);
+        // All members add to the context of the one energy.
+        let contexts = own.into_iter().map(|own| own.narrow(1, 0, shape.context));
+        let context = contexts.reduce(|sum, part| sum + part).expect("a member");
         let output = self.energies(context, &x, of_energy.map(|d| (d, &mut plan.masks)));
         let (tilted, bound) = (shape.energy_form == EnergyForm::Tilted, shape.tilt_bound);
         let log_p = match (tilted, shape.confinement()) {
@@ -164,7 +169,7 @@ impl<'a> Local<'a> {
         let log_w = match (tilted, defence.is_none()) {
             (true, true) => values.clone(),
             _ => {
-                let log_q = base.log_density(x.clone());
+                let log_q = bases.log_density(&x);
                 let own = if tilted { log_q.clone() } else { log_q.zeros_like() };
                 values.clone() + own - log_draw(defence, log_q, x)
             }
@@ -272,7 +277,7 @@ impl<'a> Local<'a> {
     fn base(&self, own: &Tensor<2>, outputs: &Tensor<2>) -> Base {
         let Layout { shape, numbers, device, .. } = self.layout;
         let raw = own.clone().narrow(1, shape.context, shape.number_outputs());
-        let base = Base::new(shape, raw, self.known().as_ref());
+        let base = Base::new(shape, raw, self.known.as_ref());
         let atoms = |stage: &usize| match shape.kind(*stage) {
             FeatureKind::Atoms { values } => &values[..],
             _ => &[],
@@ -328,30 +333,6 @@ impl<'a> Local<'a> {
         log_softmax(outputs.clone().narrow(1, from, number), 1)
     }
 
-    /// What the Gaussian mixture beside the head says about every number, computed on this side.
-    fn known(&self) -> Option<[Tensor<2>; 3]> {
-        let Layout { shape, numbers, device, .. } = self.layout;
-        let mut conditionals = self.model.known.as_ref()?.conditionals();
-        let mut parts: [Vec<f32>; 3] = Default::default();
-        for row in self.x.chunks_exact(shape.features) {
-            conditionals.begin();
-            let seen = shape.numbers(&row[..shape.features]);
-            let last = shape.num_numbers() - 1;
-            seen.take(last).enumerate().for_each(|(number, x)| conditionals.see(number, x));
-            for &stage in numbers {
-                let number = shape.number_of(stage).expect("a number");
-                parts[0].extend(conditionals.log_weights(number));
-                parts[1].extend(conditionals.means(number));
-                parts[2].extend(conditionals.scales(number));
-            }
-        }
-        let rows = self.observations() * numbers.len();
-        Some(parts.map(|part| {
-            let shape = [rows, part.len() / rows];
-            upload(part, shape, device)
-        }))
-    }
-
     /// Log-densities of the observations in a member's eyes; those of classes are never away from the graph.
     ///
     /// # Shapes
@@ -393,7 +374,7 @@ impl<'a> Local<'a> {
         }
         let log_q = of_numbers.map(|own| {
             let raw = own.clone().narrow(1, shape.context, shape.number_outputs());
-            let log_q = Base::new(shape, raw, self.known().as_ref())
+            let log_q = Base::new(shape, raw, self.known.as_ref())
                 .log_density(self.numbers_of_data())
                 .reshape([observations, numbers.len()]);
             match elsewhere.is_empty() {
@@ -449,14 +430,28 @@ impl<'a> Local<'a> {
     }
 }
 
-/// The log of the mean over members, column by column.
-fn mean_of(mut members: Vec<Tensor<2>>) -> Tensor<2> {
-    if members.len() == 1 {
-        return members.swap_remove(0);
+/// What the Gaussian mixture beside the head says about every number, computed on this side.
+fn known(layout: &Layout, model: &ArEbm, x: &[f32]) -> Option<[Tensor<2>; 3]> {
+    let Layout { shape, numbers, device, .. } = layout;
+    let mut conditionals = model.known.as_ref()?.conditionals();
+    let mut parts: [Vec<f32>; 3] = Default::default();
+    for row in x.chunks_exact(shape.features) {
+        conditionals.begin();
+        let seen = shape.numbers(&row[..shape.features]);
+        let last = shape.num_numbers() - 1;
+        seen.take(last).enumerate().for_each(|(number, x)| conditionals.see(number, x));
+        for &stage in numbers {
+            let number = shape.number_of(stage).expect("a number");
+            parts[0].extend(conditionals.log_weights(number));
+            parts[1].extend(conditionals.means(number));
+            parts[2].extend(conditionals.scales(number));
+        }
     }
-    let ([rows, columns], number) = (members[0].dims(), members.len());
-    let all = Tensor::stack::<3>(members, 2).reshape([rows * columns, number]);
-    mean_of_members(all).reshape([rows, columns])
+    let rows = x.len() / shape.features * numbers.len();
+    Some(parts.map(|part| {
+        let shape = [rows, part.len() / rows];
+        upload(part, shape, device)
+    }))
 }
 
 /// 1 for every number, and 0 where it is at an atom.

@@ -4,6 +4,7 @@
 //! one small tensor at the end: losses, effective sample size and the norm of the gradient.
 
 mod base;
+mod bases;
 mod check;
 mod global;
 mod local;

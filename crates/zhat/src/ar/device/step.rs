@@ -4,7 +4,8 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 
-use super::base::{Base, defended, upload};
+use super::base::{defended, upload};
+use super::bases::Bases;
 use super::check;
 use super::global::Global;
 use super::local::{Layout, Local};
@@ -78,9 +79,6 @@ impl DeviceStep {
         let atoms = shape.kinds.iter().any(|kind| kind.is_atoms());
         match settings {
             ArStepConfig { criterion: Method::QOnly, .. } => Ok(()),
-            _ if shape.members > 1 => {
-                wrong("model.members", "above 1", "1 where an energy is trained")
-            }
             _ if local && settings.proposal_target != ProposalTarget::Data => {
                 wrong("step.proposal-target", "another", "data where factors are normalised")
             }
@@ -195,34 +193,34 @@ impl Plan<'_> {
         upload((0..number).map(|_| self.draws.normal() as f32).collect(), shape, device)
     }
 
-    /// Draws of every row's base, with their defensive part; or those that are given.
+    /// Draws of every row's bases, with their defensive part; or those that are given.
     ///
     /// # Shapes
     /// - output: `[rows, number]`
     pub fn candidates_of(
         &mut self,
         local: &Local,
-        base: &Base,
+        bases: &Bases,
         defence: Defence,
         rows: usize,
         number: usize,
     ) -> Tensor<2> {
         match self.given {
             Some(all) => local.given_candidates(all, number + 1),
-            None => self.draw(base, defence, [rows, number], local.device()),
+            None => self.draw(bases, defence, [rows, number], local.device()),
         }
     }
 
-    /// Draws of every row's base, with their defensive part.
+    /// Draws of every row's bases, with their defensive part.
     pub fn draw(
         &mut self,
-        base: &Base,
+        bases: &Bases,
         defence: Defence,
         shape: [usize; 2],
         device: &Device,
     ) -> Tensor<2> {
         let (uniforms, normals) = (self.uniforms(shape, device), self.normals(shape, device));
-        let drawn = base.draw(&uniforms, &normals);
+        let drawn = bases.draw(&uniforms, &normals);
         match defence.is_none() {
             true => drawn,
             false => {
