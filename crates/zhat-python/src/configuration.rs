@@ -6,7 +6,7 @@ use serde::Deserialize;
 use zhat::ar::Normalisation;
 use zhat::criterion::Method;
 use zhat_paper::presets::Preset;
-use zhat_table::fit::{Clock, FitConfig, Length, Limit, Time};
+use zhat_table::fit::{Clock, Columns, FitConfig, Length, Limit, Time};
 use zhat_table::{Result, TableError};
 
 /// What is asked of a fit, as JSON.
@@ -35,7 +35,12 @@ impl Wanted {
     }
 
     /// The configuration for a table of a size, which decides where there is no preset.
-    pub fn configuration(&self, [rows, columns]: [usize; 2], length: Length) -> Result<FitConfig> {
+    pub fn configuration(
+        &self,
+        rows: usize,
+        columns: Columns,
+        length: Length,
+    ) -> Result<FitConfig> {
         let mut config = match self.preset {
             Some(preset) => preset.config(&self.source),
             None => {

@@ -15,7 +15,7 @@ use zhat::rng::Streams;
 use zhat::watch::Watch;
 use zhat_table::data::Frame;
 use zhat_table::density::Estimation;
-use zhat_table::fit::{Event, FitConfig, FitReport, Length, Limit, Session};
+use zhat_table::fit::{Columns, Event, FitConfig, FitReport, Length, Limit, Session};
 use zhat_table::fitted::{
     Fill, Fitted, ImputeOptions, SampleOptions, assess, distances, impute_rows, predictive, sample,
     sample_for, score_rows,
@@ -74,9 +74,11 @@ impl Run {
     ) -> PyResult<String> {
         self.trained(py, [name, wanted], columns, listener, |wanted, frame, watch, tell| {
             let planned = wanted.planned();
-            let data = prepare_frame(&wanted.configuration([1, 1], Length::Usual)?, frame, watch)?;
-            let size = [data.rows[0] + data.rows[1], data.columns.len()];
-            let mut config = wanted.configuration(size, Length::Usual)?;
+            let data =
+                prepare_frame(&wanted.configuration(1, 1.into(), Length::Usual)?, frame, watch)?;
+            let rows = data.rows[0] + data.rows[1];
+            let columns = Columns { all: data.columns.len(), given: data.given };
+            let mut config = wanted.configuration(rows, columns, Length::Usual)?;
             told(tell, json!({"event": "kinds", "kinds": data.kinds}));
             for note in &data.notes {
                 told(tell, json!({"event": "warning", "text": note}));
@@ -84,7 +86,8 @@ impl Run {
             if let Some(limit) = &planned {
                 limit.schedule(&mut config, &data, self.workers.clone(), watch)?;
                 // How much work there is time for decides about the model too.
-                config.take(wanted.configuration(size, Length::Work(config.work()))?.model);
+                config
+                    .take(wanted.configuration(rows, columns, Length::Work(config.work()))?.model);
             }
             let session =
                 Session::start(config, data, &self.directory, self.workers.clone(), watch)?;

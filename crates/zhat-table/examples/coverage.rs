@@ -11,8 +11,11 @@ use zhat::criterion::Method;
 use zhat::evaluate::LogZ;
 use zhat::rng::{Stream, Streams};
 use zhat_table::data::Standardiser;
-use zhat_table::density::{ArDensity, Density, Estimation, Opinion};
-use zhat_table::fitted::assess;
+use zhat_table::density::{ArDensity, Density, Estimation};
+use zhat_table::fitted::{About, Assessment, Check, assess};
+
+/// Rows of the model's own, with which it is assessed.
+const ROWS: usize = 200;
 
 /// Parameters that nobody trained: the energy says something, and the proposal knows nothing of it.
 struct Randomise(Stream);
@@ -28,7 +31,12 @@ impl ModuleMapper for Randomise {
     }
 }
 
-fn density(form: EnergyForm, normalisation: Normalisation, columns: usize) -> ArDensity {
+fn density(
+    form: EnergyForm,
+    normalisation: Normalisation,
+    columns: usize,
+    parameters: u64,
+) -> ArDensity {
     let network = NetworkSize { blocks: 1, width: 16, activation: Activation::Relu };
     let config = ArEbmConfig {
         energy: network.clone(),
@@ -43,7 +51,7 @@ fn density(form: EnergyForm, normalisation: Normalisation, columns: usize) -> Ar
         normalisation,
         ..ArEbmConfig::new(columns)
     };
-    let streams = Streams::new(columns as u64);
+    let streams = Streams::new(parameters);
     let model = config.init(&Device::flex(), &mut streams.stream("init", 0, 0)).expect("a model");
     let model: ArEbm = model.map(&mut Randomise(streams.stream("randomise", 0, 0))).masked();
     let names: Vec<String> = (1..=columns).map(|at| format!("x{at}")).collect();
@@ -52,56 +60,97 @@ fn density(form: EnergyForm, normalisation: Normalisation, columns: usize) -> Ar
         .expect("a density")
 }
 
+fn rows_of(density: &ArDensity, streams: &Streams) -> zhat_table::Result<Vec<f32>> {
+    let draws = if density.is_normalised() { 10 * ROWS } else { 50_000 };
+    let cloud = density.draw(&vec![f32::NAN; density.columns().len()], draws, streams)?;
+    let rows = cloud.sample(ROWS, &mut streams.stream("rows", 0, 0)).rows;
+    density.refresh(rows, streams)
+}
+
+/// What the seeds found.
+#[derive(Default)]
+struct Tally {
+    held: u32,
+    distrusted: u32,
+    either: u32,
+    squares: f64,
+    errors: f64,
+}
+
+impl Tally {
+    fn add(&mut self, apart: f64, error: f64, found: &Assessment) {
+        let is_held = apart.abs() <= 2.0 * error;
+        self.held += u32::from(is_held);
+        self.distrusted += u32::from(!found.verdict.trusted);
+        self.either += u32::from(is_held || !found.verdict.trusted);
+        self.squares += apart * apart;
+        self.errors += error;
+        let of_likelihood = |check: &&Check| !check.passed && check.about == About::Likelihood;
+        for check in found.verdict.checks.iter().filter(of_likelihood) {
+            eprintln!("  {}", check.reason);
+        }
+    }
+
+    fn print(&self, name: &str, columns: usize, seeds: u64) {
+        let Self { held, distrusted, either, squares, errors } = self;
+        let number = seeds as f64;
+        println!(
+            "| {name} | {columns} | {held}/{seeds} | {distrusted}/{seeds} | {either}/{seeds} | {:.4} | {:.4} |",
+            (squares / number).sqrt(),
+            errors / number
+        );
+    }
+}
+
+/// SMC of one model by many seeds, against a hundred times the particles.
+fn of_smc(name: &str, form: EnergyForm, columns: usize, seeds: u64) -> zhat_table::Result<()> {
+    let density = density(form, Normalisation::Global, columns, columns as u64);
+    let streams = Streams::new(1_000_000);
+    let rows = rows_of(&density, &streams)?;
+    let estimates = density.estimates(&Estimation::new(100_000, 10), &streams)?;
+    let logs: Vec<f64> = estimates.iter().map(|estimate| estimate.log_z_hat).collect();
+    let reference = LogZ::from_estimates(&logs);
+    eprintln!("{name}, {columns}: {:.4} ± {:.4}", reference.log_z, reference.standard_error);
+    let mut tally = Tally::default();
+    for seed in 0..seeds {
+        let found = assess(&density, &rows, None, &Estimation::new(1_000, 10), true, seed)?;
+        let test = &found.likelihood;
+        tally.add(test.log_z - reference.log_z, test.se_log_z, &found);
+    }
+    tally.print(name, columns, seeds);
+    Ok(())
+}
+
+/// Integrals by quadrature of as many models, against sampling of the same integrals.
+fn of_quadrature(name: &str, columns: usize, seeds: u64) -> zhat_table::Result<()> {
+    let mut tally = Tally::default();
+    for seed in 0..seeds {
+        let density = density(EnergyForm::Tilted, Normalisation::Local, columns, seed);
+        let rows = rows_of(&density, &Streams::new(1_000_000 + seed))?;
+        let found = assess(&density, &rows, None, &Estimation::new(1_000, 10), true, seed)?;
+        let sampled = found.opinions.first().expect("sampled integrals");
+        // Quadrature says that log Z is 0.
+        let error = sampled.standard_error.hypot(found.likelihood.quadrature_error);
+        tally.add(sampled.log_z, error, &found);
+    }
+    tally.print(name, columns, seeds);
+    Ok(())
+}
+
 fn main() -> zhat_table::Result<()> {
     let seeds: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(50);
-    println!("| model | columns | held | distrusted | held or distrusted | mean standard error |");
-    println!("|---|---|---|---|---|---|");
-    for (name, form, normalisation) in [
-        ("one Z, bounded weights", EnergyForm::Tilted, Normalisation::Global),
-        ("one Z, a proposal that knows nothing of it", EnergyForm::Free, Normalisation::Global),
-        ("one Z for each column, sampled", EnergyForm::Tilted, Normalisation::Local),
-    ] {
-        for columns in [2, 10, 30] {
-            let density = density(form, normalisation, columns);
-            let streams = Streams::new(1_000_000);
-            let cloud = density.draw(&vec![f32::NAN; columns], 50_000, &streams)?;
-            let rows = cloud.sample(200, &mut streams.stream("rows", 0, 0)).rows;
-            let rows = density.refresh(rows, &streams)?;
-            let reference = match normalisation {
-                Normalisation::Local => 0.0,
-                Normalisation::Global => {
-                    let estimates = density.estimates(&Estimation::new(100_000, 10), &streams)?;
-                    let logs: Vec<f64> =
-                        estimates.iter().map(|estimate| estimate.log_z_hat).collect();
-                    LogZ::from_estimates(&logs).log_z
-                }
-            };
-            let (mut held, mut distrusted, mut either, mut error) = (0, 0, 0, 0.0);
-            for seed in 0..seeds {
-                let settings = Estimation::new(1_000, 10);
-                let (log_z, standard_error, trusted) = match normalisation {
-                    Normalisation::Local => {
-                        let found =
-                            density.opinion_from_rows(&rows, &settings, &Streams::new(seed))?;
-                        let Opinion { log_z, standard_error, .. } = found.expect("integrals");
-                        (log_z, standard_error, true)
-                    }
-                    Normalisation::Global => {
-                        let found = assess(&density, &rows, None, &settings, true, seed)?;
-                        let test = &found.likelihood;
-                        (test.log_z, test.se_log_z, found.verdict.trusted)
-                    }
-                };
-                let is_held = (log_z - reference).abs() <= 2.0 * standard_error;
-                held += u32::from(is_held);
-                distrusted += u32::from(!trusted);
-                either += u32::from(is_held || !trusted);
-                error += standard_error / seeds as f64;
-            }
-            println!(
-                "| {name} | {columns} | {held}/{seeds} | {distrusted}/{seeds} | {either}/{seeds} | {error:.4} |"
-            );
-        }
+    println!(
+        "| model | columns | held | distrusted | held or distrusted | root mean square error | mean standard error |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for columns in [2, 10, 30] {
+        of_smc("one Z, bounded weights", EnergyForm::Tilted, columns, seeds)?;
+    }
+    for columns in [2, 10, 30] {
+        of_smc("one Z, a proposal that knows nothing of it", EnergyForm::Free, columns, seeds)?;
+    }
+    for columns in [2, 10, 30] {
+        of_quadrature("one Z for each column, sampled", columns, seeds)?;
     }
     Ok(())
 }

@@ -6,9 +6,6 @@
 //! (Student's t with Holm's correction). One seed knows nothing of the spread, and says so.
 
 mod seeds;
-mod student;
-
-pub(crate) use student::{two_sided, two_sided_point};
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -29,6 +29,7 @@ pub mod ranks;
 pub mod rng;
 pub mod sampler;
 pub mod smc;
+pub mod student;
 pub mod testing;
 pub mod train;
 pub mod watch;

@@ -9,7 +9,7 @@ use zhat::ranks::Workers;
 use zhat_paper::presets::Preset;
 use zhat_table::TableError;
 use zhat_table::data::{Dequantise, Missing, SaidKind, keep};
-use zhat_table::fit::{FitConfig, Length};
+use zhat_table::fit::{Columns, FitConfig, Length};
 
 use super::table_options::FileOptions;
 
@@ -122,7 +122,8 @@ impl ConfigOptions {
     /// whole rows has one normaliser, unless settings say otherwise.
     pub fn configuration_for(
         &self,
-        [rows, columns]: [usize; 2],
+        rows: usize,
+        columns: Columns,
         length: Length,
         criterion: Option<Method>,
     ) -> anyhow::Result<FitConfig> {

@@ -251,11 +251,13 @@ fn table(assessment: &Assessment) -> Table {
             false => plain(),
         },
     );
-    row(
-        "the proposal's own",
-        format!("{:.4}", likelihood.proposal_log_likelihood),
-        format!("± {:.4} over rows", likelihood.proposal_se_test),
-    );
+    if !likelihood.is_of_proposal() {
+        row(
+            "the proposal's own",
+            format!("{:.4}", likelihood.proposal_log_likelihood),
+            format!("± {:.4} over rows", likelihood.proposal_se_test),
+        );
+    }
     if let Some(truth) = assessment.truth {
         let gap = truth - likelihood.log_likelihood;
         let above = match likelihood.tail.falls {

@@ -10,7 +10,7 @@ use zhat::ranks::Workers;
 use zhat::train::Answer;
 use zhat::watch::Watch;
 use zhat_report::{Align, Table};
-use zhat_table::fit::{FitConfig, FitReport, Length, Limit, Session, nats};
+use zhat_table::fit::{Columns, FitConfig, FitReport, Length, Limit, Session, nats};
 use zhat_table::fitted::Fitted;
 use zhat_table::run::{RunDirectory, RunLock};
 use zhat_table::{Prepared, TableError, prepare_watched, report};
@@ -56,12 +56,13 @@ pub struct Arguments {
 impl Arguments {
     /// The configuration of a new run.
     fn for_table(&self, data: &Prepared, length: Length) -> anyhow::Result<FitConfig> {
-        self.for_size([data.rows[0] + data.rows[1], data.columns.len()], length)
+        let columns = Columns { all: data.columns.len(), given: data.given };
+        self.for_size(data.rows[0] + data.rows[1], columns, length)
     }
 
     /// The same by the number of rows and columns.
-    fn for_size(&self, size: [usize; 2], length: Length) -> anyhow::Result<FitConfig> {
-        self.own(self.config.configuration_for(size, length, self.criterion)?)
+    fn for_size(&self, rows: usize, columns: Columns, length: Length) -> anyhow::Result<FitConfig> {
+        self.own(self.config.configuration_for(rows, columns, length, self.criterion)?)
     }
 
     /// The configuration of a run that is taken up.
@@ -117,7 +118,7 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
     let data = match &stored {
         Some(stored) => prepare_watched(&arguments.config.resumed(stored.clone())?, watch)?,
         // How the data are read does not depend on how many they are.
-        None => prepare_watched(&arguments.for_size([1, 1], Length::Usual)?, watch)?,
+        None => prepare_watched(&arguments.for_size(1, 1.into(), Length::Usual)?, watch)?,
     };
     if !arguments.show.quiet && !data.kinds.is_empty() {
         eprintln!("{}", report::kinds_table(&data.kinds));
@@ -232,7 +233,7 @@ fn table(result: &FitReport) -> Table {
     if test.quadrature_error > 0.0 {
         row("  error of the quadrature", format!("{:.1e}", test.quadrature_error));
     }
-    if test.rows > 0 {
+    if test.rows > 0 && !test.is_of_proposal() {
         row("the proposal's own", format!("{:.4}", test.proposal_log_likelihood));
     }
     if let Some(truth) = result.truth {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::student::{two_sided, two_sided_point};
+use zhat::student::{two_sided, two_sided_point};
 
 /// A number for every test row of one seed's fit: a log-density, or how far one is ahead of another.
 #[derive(Debug, Clone)]

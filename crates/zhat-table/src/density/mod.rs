@@ -16,6 +16,7 @@ use zhat::criterion::Method;
 use zhat::evaluate::LogZ;
 use zhat::rng::Streams;
 use zhat::smc::Resampling;
+use zhat::student::widening;
 use zhat::watch::Watch;
 
 use crate::data::Standardiser;
@@ -245,7 +246,8 @@ impl Opinion {
     /// From estimates whose reciprocals are unbiased for `1 / Z`: the mean of their logs, which is not below `log Z` in expectation.
     pub fn from_above(method: &str, log_z_hats: &[f64]) -> Self {
         let LogZ { mean_log_z_hat, spread, .. } = LogZ::from_conditional_estimates(log_z_hats);
-        let standard_error = spread / (log_z_hats.len() as f64).sqrt();
+        let number = log_z_hats.len();
+        let standard_error = widening(number) * spread / (number as f64).sqrt();
         Self {
             method: method.into(),
             log_z: mean_log_z_hat,

@@ -98,6 +98,9 @@ pub struct ValidationConfig {
     pub particles: usize,
     /// Whether the proposal is the answer where the model is no better.
     pub base: Base,
+    /// Whether a base that is the density is made as sure of itself at the end as validation rows say ([`ArEbm::recalibrated`](zhat::ar::ArEbm::recalibrated)).
+    #[serde(default)]
+    pub recalibrate: bool,
     /// With fewer rows than this for training and validation together, the number of steps is chosen by cross-validation, and
     /// the model trained on all of them; 0 for never.
     pub cross_validate_below: usize,
@@ -180,6 +183,7 @@ impl FitConfig {
                 rows: 2000,
                 particles: 10_000,
                 base: Base::Auto,
+                recalibrate: false,
                 cross_validate_below: 1000,
                 folds: 5,
                 stack_mixtures: false,

@@ -79,6 +79,11 @@ pub struct Likelihood {
 }
 
 impl Likelihood {
+    /// Whether the density is its own proposal, whose likelihood then says nothing new.
+    pub fn is_of_proposal(&self) -> bool {
+        self.log_likelihood == self.proposal_log_likelihood
+    }
+
     /// Without the figures that mean nothing where the density has no integral.
     pub(crate) fn or_none(self) -> Self {
         match self.tail.falls {

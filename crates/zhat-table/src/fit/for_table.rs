@@ -17,13 +17,15 @@ const NETWORK_STEPS: [f64; 2] = [6_000.0, 20_000.0];
 /// How often one member sees every row before another is worth more than that it goes on, up to so many rows. Of more rows there is
 /// more to learn each time.
 const EPOCHS_OF_MEMBER: f64 = 50.0;
+/// The same where columns are given: of the others there is less to learn.
+const EPOCHS_WITH_GIVEN: f64 = 30.0;
 const ROWS_OF_MEMBER: f64 = 20_000.0;
 /// More members gain little: the mean of four has nearly all of what that of many has.
 const MOST_MEMBERS: f64 = 8.0;
 /// Rows that are seen more often than this are learnt by heart without dropout.
 const OFTEN: f64 = 35.0;
 /// With so many rows or more there is more to learn than a network can in the time that there is, and none is dropped.
-const MANY: usize = 25_000;
+const MANY: f64 = 25_000.0;
 /// From so many rows on networks of many columns say all that mixtures do.
 const NETWORKS_ALONE: usize = 10_000;
 /// Rows out of all of training for which a mixture keeps room though it has seen nothing like them: by Good and Turing's rule a new row
@@ -56,6 +58,28 @@ impl From<Option<u64>> for Length {
     }
 }
 
+/// The columns of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns {
+    /// How many there are.
+    pub all: usize,
+    /// And how many of them are given: nothing is learnt about these.
+    pub given: usize,
+}
+
+impl From<usize> for Columns {
+    fn from(all: usize) -> Self {
+        Self { all, given: 0 }
+    }
+}
+
+impl Columns {
+    /// As many whole rows tell as much: a row has one cell to learn from for each column that is modelled.
+    fn whole_rows(self, rows: usize) -> f64 {
+        rows as f64 * (self.all - self.given) as f64 / self.all.max(1) as f64
+    }
+}
+
 impl FitConfig {
     /// The default for a table of some size, in as many steps as that asks for, or as there are.
     ///
@@ -63,9 +87,21 @@ impl FitConfig {
     /// costs are worth more than what it gains. Each factor is normalised. What is right for a few rows
     /// differs from what is right for millions: below 1,000 rows a stack of Gaussian mixtures is hard to beat, and the networks
     /// only correct it; above, they grow with the rows, and there are as many of them as there is time to train: once a network has
-    /// seen every row often, the mean with another is better than more steps. Rows that are seen often are learnt by heart without dropout.
-    pub fn for_table(source: &str, rows: usize, columns: usize, length: impl Into<Length>) -> Self {
+    /// seen every row often, the mean with another is better than more steps. Rows that are seen often are learnt by heart without dropout,
+    /// and so is a single column given many others, of however many rows.
+    pub fn for_table(
+        source: &str,
+        rows: usize,
+        columns: impl Into<Columns>,
+        length: impl Into<Length>,
+    ) -> Self {
         let mut config = Self::new(source);
+        let columns: Columns = columns.into();
+        let epochs_of_member = match columns.given {
+            0 => EPOCHS_OF_MEMBER,
+            _ => EPOCHS_WITH_GIVEN,
+        };
+        let (whole_rows, columns) = (columns.whole_rows(rows), columns.all);
         let few = rows < config.validation.cross_validate_below;
         let (width, batch_size) = match rows {
             _ if few => (64, 64),
@@ -80,7 +116,7 @@ impl FitConfig {
         let members_of = |work: f64| match few {
             true => 1,
             false => {
-                let epochs = EPOCHS_OF_MEMBER * (rows as f64 / ROWS_OF_MEMBER).max(1.0);
+                let epochs = epochs_of_member * (whole_rows / ROWS_OF_MEMBER).max(1.0);
                 (work / per_epoch / epochs).clamp(1.0, MOST_MEMBERS) as u64
             }
         };
@@ -108,7 +144,7 @@ impl FitConfig {
             energy: NetworkSize { blocks: 1, width: 32, activation: Activation::Elu },
             dropout: match often {
                 _ if few => 0.3,
-                true if rows < MANY => 0.1,
+                true if whole_rows < MANY => 0.1,
                 _ => 0.0,
             },
             energy_dropout: Some(0.0),
@@ -122,6 +158,7 @@ impl FitConfig {
         config.data.find_kinds = true;
         let criterion = if few { Method::Rnce } else { Method::QOnly };
         config.step = ArStepConfig { num_negatives: 10, ..ArStepConfig::new(criterion) };
+        config.validation.recalibrate = true;
         config.training.averaging = AVERAGING;
         config.training.batch_size = batch_size;
         config.training.learning_rate = if few { 1e-3 } else { 3e-3 };
@@ -199,6 +236,17 @@ mod tests {
         assert_eq!(before, MOST_MEMBERS as usize);
         // Of a million rows there is enough to learn for one.
         assert_eq!(fit(1_000_000, Length::Work(100_000)).model.members, 1);
+    }
+
+    #[test]
+    fn one_column_given_many_is_learnt_by_heart_sooner_than_all_of_them() {
+        let fit = |given| {
+            let columns = Columns { all: 10, given };
+            FitConfig::for_table("t.csv", 40_000, columns, Length::Work(17_000)).model
+        };
+        let (all, one) = (fit(0), fit(9));
+        assert_eq!((all.members, all.dropout), (1, 0.0));
+        assert_eq!((one.members, one.dropout), (3, 0.1));
     }
 
     #[test]

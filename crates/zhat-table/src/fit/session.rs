@@ -23,6 +23,7 @@ use super::events::{Event, FitReport};
 use super::folds::{CrossValidation, Round, cross_validate};
 use super::known::{initial_model, stack};
 use super::log::Log;
+use super::recalibration::KeptBack;
 use super::rows::TrainingRows;
 use super::validation::Validator;
 use crate::density::with_cells;
@@ -54,6 +55,8 @@ pub struct Session {
     seconds: f64,
     /// Missing cells of the training part, as they were drawn last before this session.
     drawn: Vec<f32>,
+    /// By which the base is recalibrated at the end.
+    kept_back: KeptBack,
 }
 
 /// What a checkpoint says beside the state of the trainer.
@@ -215,6 +218,7 @@ impl Session {
         let step = PlacedStep::new(&config.step, workers.clone())?;
         let trainer = Trainer::new(model, step, config.training.clone(), streams)?;
         let validation = std::mem::take(&mut data.validation);
+        let kept_back = KeptBack::new(&config, &data, &validation);
         let trainer = if config.is_cross_validated(&data) {
             data.train.extend(validation);
             if let Some([train, validation, _]) = &mut data.weights {
@@ -254,6 +258,7 @@ impl Session {
             checkpoints,
             seconds: 0.0,
             drawn: Vec::new(),
+            kept_back,
         })
     }
 
@@ -436,13 +441,14 @@ impl Session {
 
     /// Writes the best model, evaluates it on the test part and writes the results.
     fn finish(&mut self, ended: &str, started: Instant, watch: &Arc<Watch>) -> Result<FitReport> {
-        let (model, progress) = (self.trainer.best_model(), self.trainer.progress());
+        let (best, progress) = (self.trainer.best_model(), self.trainer.progress());
+        let (model, recalibrated) = self.kept_back.recalibrate(best, &self.workers, watch)?;
         let validator = Validator::new(&self.config, &self.data);
         let stacked = match &self.beside {
-            Some(beside) => beside.stacked(model, &validator, &self.workers)?,
+            Some(beside) => beside.stacked(&model, &validator, &self.workers)?,
             None => None,
         };
-        let model = stacked.as_ref().map_or(model, |stacked| &stacked.model);
+        let model = stacked.as_ref().map_or(&model, |stacked| &stacked.model);
         // Steps may have been chosen by hand.
         let chosen = self.workers.is_first() && self.run.cross_validation().is_file();
         let cross_validation: Option<CrossValidation> =
@@ -495,6 +501,7 @@ impl Session {
         let mut notes = Vec::new();
         notes.extend(self.data.given_in_words());
         notes.extend(cross_validation.as_ref().map(CrossValidation::sentence));
+        notes.extend(recalibrated);
         notes.extend(stacked.as_ref().map(Stacked::sentence));
         notes.extend(unfinished(ended, progress.step, self.config.training.last_step()));
         notes.extend((answer == Answer::Proposal).then(|| PROPOSAL_ANSWERS.into()));

@@ -90,6 +90,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("validation.rows", "whole number", "Rows of the validation part that are used; 0 for all"),
     setting("validation.particles", "whole number", "Particles behind the log Z of a validation"),
     setting("validation.base", "auto, never", "Whether the proposal is the answer where the model is no better"),
+    setting("validation.recalibrate", "true, false", "Whether a base that is the density is made as sure of itself at the end as validation rows say"),
     setting("validation.cross-validate-below", "whole number", "With fewer rows, cross-validation chooses the number of steps; 0 for never"),
     setting("validation.stack-mixtures", "true, false", "Whether Gaussian mixtures stand beside the trained networks, where validation rows are likelier so"),
     setting("validation.folds", "whole number", "Parts of the rows in a cross-validation"),

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::Fitted;
-use crate::compare::{two_sided, two_sided_point};
 use crate::data::ReadOptions;
 use crate::error::{Result, TableError};
 use crate::fit::mean_and_error;
+use zhat::student::{two_sided, two_sided_point};
 
 /// The interval misses the truth, and chance alone tells two runs apart, this often.
 const LEVEL: f64 = 0.05;

@@ -28,8 +28,10 @@ pub(super) fn lead(result: &FitReport) -> String {
         return "There is no test part, and so no likelihood of it.".into();
     }
     let proposal = match result.density {
-        Answer::Model => format!("the proposal alone has {:.4}", test.proposal_log_likelihood),
-        Answer::Proposal => "the density is the proposal".into(),
+        Answer::Model if !test.is_of_proposal() => {
+            format!("the proposal alone has {:.4}", test.proposal_log_likelihood)
+        }
+        Answer::Model | Answer::Proposal => "the density is the proposal".into(),
     };
     format!(
         "Test log-likelihood {:.4} nats a row, give or take {:.4} for the rows and {:.4} for log Z; {proposal}.",
@@ -165,15 +167,15 @@ fn likelihood_table(result: &FitReport) -> Table {
         ("error of log Z", Align::Right),
     ]);
     let number = |value: f64| format!("{value:.4}");
-    let density = match result.density {
-        Answer::Model => "model",
-        Answer::Proposal => "the density, which is the proposal",
-    };
-    for (name, mean, over_rows, of_log_z) in [
-        (density, test.log_likelihood, test.se_test, number(test.se_log_z)),
-        ("proposal", test.proposal_log_likelihood, test.proposal_se_test, "none".into()),
-    ] {
+    let mut row = |name: &str, mean: f64, over_rows: f64, of_log_z: String| {
         table.row([name.into(), nats(mean), number(over_rows), of_log_z]);
+    };
+    let [own, of_log_z] = [test.se_test, test.se_log_z];
+    if result.density == Answer::Proposal || test.is_of_proposal() {
+        row("the density, which is the proposal", test.log_likelihood, own, number(of_log_z));
+    } else {
+        row("model", test.log_likelihood, own, number(of_log_z));
+        row("proposal", test.proposal_log_likelihood, test.proposal_se_test, "none".into());
     }
     if let Some(truth) = result.truth {
         table.row(["truth".into(), number(truth), String::new(), String::new()]);

@@ -48,25 +48,49 @@ impl Evaluator {
         })
     }
 
+    /// `log p(x_d | x_<d)` alone, which takes less time.
+    pub(super) fn log_factors(&self, x: &[f32]) -> Vec<f64> {
+        let tiles: Vec<Vec<f64>> = self.pool.install(|| {
+            x.par_chunks(TILE * self.features())
+                .map(|x| self.with_memory(|memory| self.log_p_of_tile(memory, x, |_, _| {})))
+                .collect()
+        });
+        tiles.concat()
+    }
+
     fn cells_of_tile(&self, memory: &mut Memory, x: &[f32]) -> CellScores {
+        let mut below = vec![f64::NAN; x.len()];
+        let log_p = self.log_p_of_tile(memory, x, |memory, stage| {
+            for (row, share) in self.shares_below(memory, stage).into_iter().enumerate() {
+                below[row * self.features() + stage] = share;
+            }
+        });
+        CellScores { log_p, below }
+    }
+
+    /// Stage by stage, each of which may be looked at.
+    fn log_p_of_tile(
+        &self,
+        memory: &mut Memory,
+        x: &[f32],
+        mut look: impl FnMut(&mut Memory, usize),
+    ) -> Vec<f64> {
         let features = self.features();
-        let mut cells = CellScores { log_p: vec![0.0; x.len()], below: vec![f64::NAN; x.len()] };
+        let mut found = vec![0.0; x.len()];
         if self.watch.is_stopped() {
-            return cells;
+            return found;
         }
         memory.forward.begin(x, features, 1, true, Defence::default());
         self.see_given(memory);
         for stage in self.given()..features {
             self.advance(memory, stage, &mut []);
             for (row, log_p) in memory.pass.log_p.iter().enumerate() {
-                cells.log_p[row * features + stage] = f64::from(*log_p);
+                found[row * features + stage] = f64::from(*log_p);
             }
-            for (row, below) in self.shares_below(memory, stage).into_iter().enumerate() {
-                cells.below[row * features + stage] = below;
-            }
+            look(memory, stage);
         }
         self.watch.advance(x.len());
-        cells
+        found
     }
 
     /// The share of the mass of every row's factor that is below its feature, after the stage was advanced.

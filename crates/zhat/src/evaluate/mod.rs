@@ -16,6 +16,7 @@ pub use wasserstein::{Matching, match_points, sliced_wasserstein, wasserstein};
 
 use serde::{Deserialize, Serialize};
 
+use crate::student::widening;
 use crate::weights::{LogWeights, effective_sample_size, log_mean_exp};
 
 /// Fewer effective estimates than this are a collapse. The error of the delta method is then above 0.4, where
@@ -34,7 +35,8 @@ pub struct LogZ {
     pub mean_log_z_hat: f64,
     /// Standard deviation of the `log Z-hat`: how far one of them is from the next. Infinite where one of them is zero.
     pub spread: f64,
-    /// Standard error of `log_z`, by the delta method from the spread of the independent estimates.
+    /// Standard error of `log_z`, by the delta method from the spread of the independent estimates, and wide enough for few of them:
+    /// two of it hold `log Z` as often as two standard errors of a normal do (Student's t; [`widening`]), 95 %.
     ///
     /// The delta method cannot say more than 1, however far the estimates are apart. So for a
     /// [collapsed](Self::is_collapsed) estimate this is at least [`spread`](Self::spread): the largest of the estimates
@@ -78,7 +80,7 @@ impl LogZ {
             log_z,
             mean_log_z_hat,
             spread,
-            standard_error: (variance / number as f64).sqrt(),
+            standard_error: widening(number) * (variance / number as f64).sqrt(),
             effective_estimates: effective,
             effective_sample_size: effective,
             num_estimates: number,
@@ -132,8 +134,29 @@ mod tests {
             let log_z_hats: Vec<f64> = (0..number).map(|_| 0.1 * rng.normal()).collect();
             let estimate = LogZ::from_estimates(&log_z_hats);
             assert!(!estimate.is_collapsed(), "{estimate:?}");
-            let expected = estimate.spread / (number as f64).sqrt();
+            let expected = widening(number) * estimate.spread / (number as f64).sqrt();
             assert!((estimate.standard_error / expected - 1.0).abs() < 0.1, "{estimate:?}");
+        }
+    }
+
+    /// Over 4,000 repeats 95.4 % come with a standard error of 0.33 %; without Student's factor ten estimates hold it in 92.3 %, and three
+    /// in 81.6 %.
+    #[test]
+    fn two_errors_of_few_estimates_hold_the_truth_as_often_as_two_of_a_normal() {
+        let mut rng = Streams::new(5).stream("test", 0, 0);
+        for number in [3, 10, 40] {
+            let (mut held, mut held_without) = (0, 0);
+            for _ in 0..4_000 {
+                let log_z_hats: Vec<f64> = (0..number).map(|_| 0.01 * rng.normal()).collect();
+                let found = LogZ::from_estimates(&log_z_hats);
+                // The mean of exp(0.01 z) is exp(0.00005).
+                let apart = (found.log_z - 0.000_05).abs() / found.standard_error;
+                held += u32::from(apart <= 2.0);
+                held_without += u32::from(apart * widening(number) <= 2.0);
+            }
+            let share = |held: u32| f64::from(held) / 4_000.0;
+            assert!((share(held) - 0.9545).abs() < 4.0 * 0.0033, "{number}: {held}");
+            assert!(number > 10 || share(held_without) < 0.935, "{number}: {held_without}");
         }
     }
 
@@ -144,7 +167,7 @@ mod tests {
         let estimate = LogZ::from_estimates(&log_z_hats);
         assert!((estimate.log_z - 0.5f64.ln()).abs() < 1e-12 && !estimate.is_collapsed());
         // Z-hat is 0 or 1: a relative variance of 1 over 60 estimates.
-        assert!((estimate.standard_error - (1.0 / 59f64).sqrt()).abs() < 1e-9);
+        assert!((estimate.standard_error - widening(60) * (1.0 / 59f64).sqrt()).abs() < 1e-9);
         let none = LogZ::from_estimates(&[zero; 3]);
         assert!(none.is_collapsed() && none.log_z == zero);
         assert_eq!((none.standard_error, none.effective_estimates), (f64::INFINITY, 0.0));
