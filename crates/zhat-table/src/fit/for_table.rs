@@ -27,7 +27,7 @@ const OFTEN: f64 = 35.0;
 /// With so many rows or more there is more to learn than a network can in the time that there is, and none is dropped.
 const MANY: f64 = 25_000.0;
 /// From so many rows on networks of many columns say all that mixtures do.
-const NETWORKS_ALONE: usize = 10_000;
+const NETWORKS_ALONE: usize = 20_000;
 /// Rows out of all of training for which a mixture keeps room though it has seen nothing like them: by Good and Turing's rule a new row
 /// is unlike all others about as often as there were such rows before, and a few there always are.
 const OUTLIERS: f64 = 3.0;
