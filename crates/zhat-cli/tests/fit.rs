@@ -468,8 +468,8 @@ fn the_default_follows_the_size_of_the_table_and_draws_distinct_rows() {
         assert_done(&output);
         String::from_utf8(output.stdout).expect("UTF-8")
     };
-    let many = ["fit", "builtin:mixture-16", "--steps", "30", "--quiet", "--out", "many"];
-    zhat(&[&many[..], &["--set", "validation.base=never"]].concat());
+    let many = ["fit", "builtin:mixture-16", "--set", "data.read.max-rows=3000", "--steps", "30"];
+    zhat(&[&many[..], &["--quiet", "--out", "many"]].concat());
     let few = ["fit", "builtin:banana", "--set", "data.read.max-rows=300", "--steps", "20"];
     zhat(&[&few[..], &["--quiet", "--out", "few"]].concat());
     for (run, beside) in [("many", false), ("few", true)] {
@@ -477,7 +477,8 @@ fn the_default_follows_the_size_of_the_table_and_draws_distinct_rows() {
         assert_eq!(config.model.gaussian_mixture, beside);
         let found = results(&root.join(run));
         let card = fs::read_to_string(root.join(run).join("model.json")).expect("a card");
-        assert_eq!(card.contains("\"log-weights\""), beside);
+        // From the start, or after training: rows of a mixture are likelier so.
+        assert!(card.contains("\"log-weights\""));
         assert_eq!(
             (&found["test"]["log_z"], &found["test"]["particles"]),
             (&0.0.into(), &0.into())

@@ -52,6 +52,7 @@ fn weather(rows: usize, seed: u64) -> (String, Vec<[f64; 3]>, Vec<f64>) {
 
 fn fit(source: &Path, kinds: &str, out: &Path) -> Fitted {
     let mut config = FitConfig::for_table(source.to_str().unwrap(), 4_000, 3, Some(600));
+    config.validation.stack_mixtures = false;
     config.model.proposal.width = 64;
     config.model.dropout = 0.0;
     config.training.batch_size = 128;

@@ -14,6 +14,7 @@ use zhat_table::prepare;
 
 fn config(source: &str, steps: u64) -> FitConfig {
     let mut config = FitConfig::for_table(source, 4_000, 3, Some(steps));
+    config.validation.stack_mixtures = false;
     config.model.proposal.width = 64;
     config.training.batch_size = 128;
     config.training.validation_every = steps / 4;
