@@ -54,6 +54,8 @@ fn run() -> &'static str {
             "600",
             "--dequantise",
             "eyes=1",
+            "--set",
+            "validation.stack-mixtures=false",
             "--out",
             "die",
         ]));

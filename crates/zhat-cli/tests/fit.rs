@@ -468,8 +468,8 @@ fn the_default_follows_the_size_of_the_table_and_draws_distinct_rows() {
         assert_done(&output);
         String::from_utf8(output.stdout).expect("UTF-8")
     };
-    let many = ["fit", "builtin:mixture-16", "--set", "data.read.max-rows=3000", "--steps", "30"];
-    zhat(&[&many[..], &["--quiet", "--out", "many"]].concat());
+    let many = ["fit", "builtin:mixture-16", "--set", "data.read.max-rows=1500", "--steps", "30"];
+    zhat(&[&many[..], &["--set", "model.members=1", "--quiet", "--out", "many"]].concat());
     let few = ["fit", "builtin:banana", "--set", "data.read.max-rows=300", "--steps", "20"];
     zhat(&[&few[..], &["--quiet", "--out", "few"]].concat());
     for (run, beside) in [("many", false), ("few", true)] {

@@ -31,8 +31,6 @@ const TIMED: usize = 4;
 const TIMED_COMPONENTS: usize = 10;
 /// Share of the fits that is fitted again, to validation rows too.
 const AGAIN: f64 = 0.7;
-/// Of the stack a mixture may have a small share: a few wide components know of rows far out.
-const SMALLEST_SHARE: f64 = 0.002;
 
 /// The stack, and the rows that say what it is worth.
 pub(super) struct Beside {
@@ -178,12 +176,12 @@ fn streams(config: &FitConfig) -> Streams {
 
 /// As many components and fits as are worth their time.
 fn selection(data: &Prepared) -> Selection {
-    let usual = Selection::default();
+    let usual = Selection { starts: 1, ..Selection::default() };
     let (rows, numbers) = (data.rows[0].min(usual.most_rows), data.num_numbers());
-    let of_component = (rows * numbers * (numbers + 1)) as f64;
+    let of_component = usual.work(rows, numbers);
     let most = usual.most_components.min((MOST_WORK / of_component) as usize).max(1);
     let repeats = (MOST_WORK / (most as f64 * of_component)).clamp(1.0, REPEATS) as usize;
-    Selection { most_components: most, repeats, smallest_share: SMALLEST_SHARE, ..usual }
+    Selection { most_components: most, repeats, ..usual }
 }
 
 fn pool(threads: usize) -> Result<rayon::ThreadPool> {

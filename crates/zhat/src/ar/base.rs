@@ -33,16 +33,28 @@ impl Base {
 
     /// Takes in the raw outputs of one row, one matrix for each member, and the mixture that is known of it.
     pub fn read(&mut self, raw: &[Panels], row: usize, known: Option<Known>) {
-        for (head, raw) in self.heads.iter_mut().zip(raw) {
+        self.heads[1..].iter_mut().for_each(Head::forget_known);
+        for (member, raw) in raw.iter().enumerate().take(self.heads.len()) {
             raw.read_row(row, &mut self.raw);
-            head.set(&self.raw, known);
+            self.heads[member].set(&self.raw, known.filter(|_| member == 0));
         }
+        self.share_known();
     }
 
     /// Takes in the raw outputs of all members, one after the other.
     pub fn set(&mut self, raw: &[f32], known: Option<Known>) {
-        for (head, raw) in self.heads.iter_mut().zip(raw.chunks_exact(self.outputs.max(1))) {
-            head.set(raw, known);
+        self.heads[1..].iter_mut().for_each(Head::forget_known);
+        let raw = raw.chunks_exact(self.outputs.max(1));
+        for (member, (head, raw)) in self.heads.iter_mut().zip(raw).enumerate() {
+            head.set(raw, known.filter(|_| member == 0));
+        }
+        self.share_known();
+    }
+
+    /// What is known is the same for all members, and made ready once.
+    fn share_known(&mut self) {
+        if let Some((first, others)) = self.heads.split_first_mut() {
+            others.iter_mut().for_each(|head| head.share_known(first));
         }
     }
 
@@ -52,8 +64,9 @@ impl Base {
             [head] => head.log_density(x),
             heads => {
                 let (mut largest, mut sum) = (f32::NEG_INFINITY, 0.0);
+                let log_known = heads[0].log_known(x);
                 for head in heads {
-                    let log_q = head.log_density(x);
+                    let log_q = head.log_density_with(x, log_known);
                     if log_q == f32::NEG_INFINITY {
                         // So far out that it has no density at all.
                         continue;

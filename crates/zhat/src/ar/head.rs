@@ -4,6 +4,8 @@
 //! Where there is more than one of them, each has a share that is learnt: `q = sum_e share_e q_e`. The raw outputs are
 //! `[mixture, spline, logits of the shares]`, as far as they are there.
 
+use std::sync::Arc;
+
 use super::atoms::Atoms;
 use super::cells::{ENDS, Node, around, fineness};
 use super::classes::Classes;
@@ -23,7 +25,8 @@ pub type Known<'a> = [&'a [f32]; 3];
 pub struct Head {
     mixture: Option<Mixture>,
     spline: Option<Spline>,
-    known: Option<Mixture>,
+    /// The same for all members.
+    known: Option<Arc<Mixture>>,
     /// All there is where the feature is one of a few classes.
     classes: Option<Classes>,
     /// What stands before the others where the feature is a number with atoms.
@@ -142,8 +145,9 @@ impl Head {
             part.set(&raw[mixture..mixture + spline]);
         }
         if let Some([log_weights, means, scales]) = known {
-            let room = || Mixture::new(log_weights.len(), 0.0, ScaleForm::Softplus);
-            self.known.get_or_insert_with(room).set_known(log_weights, means, scales);
+            let room = || Arc::new(Mixture::new(log_weights.len(), 0.0, ScaleForm::Softplus));
+            let known = Arc::make_mut(self.known.get_or_insert_with(room));
+            known.set_known(log_weights, means, scales);
         }
         if self.shares.len() > 1 {
             let logits = &raw[mixture + spline..][..self.shares.len()];
@@ -162,15 +166,35 @@ impl Head {
         self.outputs[0] + self.outputs[1] + shares
     }
 
+    /// Lets go of the mixture that is known, so that another member can take in the next.
+    pub(super) fn forget_known(&mut self) {
+        self.known = None;
+    }
+
+    /// Has the same mixture beside it as another member.
+    pub(super) fn share_known(&mut self, with: &Self) {
+        self.known.clone_from(&with.known);
+    }
+
+    /// `log` of the density that is known, where there is one.
+    pub(super) fn log_known(&self, x: f32) -> Option<f32> {
+        self.known.as_ref().map(|known| known.log_density(x))
+    }
+
     /// `log q(x)`: of a class its log-probability, and of an atom.
     pub fn log_density(&self, x: f32) -> f32 {
+        self.log_density_with(x, self.log_known(x))
+    }
+
+    /// The same with the log-density that is known, which several members share.
+    pub(super) fn log_density_with(&self, x: f32, log_known: Option<f32>) -> f32 {
         if let Some(classes) = &self.classes {
             return classes.log_probability(x);
         }
         match &self.atoms {
             Some(atoms) if atoms.is_atom(x) => atoms.log_probability(x),
-            Some(atoms) => atoms.log_probability(x) + self.terms(x).1,
-            None => self.terms(x).1,
+            Some(atoms) => atoms.log_probability(x) + self.terms(x, log_known).1,
+            None => self.terms(x, log_known).1,
         }
     }
 
@@ -215,7 +239,7 @@ impl Head {
             }
         }
         let [mixture_outputs, spline_outputs] = self.outputs;
-        let (terms, log_q) = self.terms(x);
+        let (terms, log_q) = self.terms(x, self.log_known(x));
         let of_part = |part: usize| match self.shares.len() {
             1 => coefficient,
             _ => coefficient * (terms[part] - log_q).exp(),
@@ -290,15 +314,14 @@ impl Head {
 
     /// The parts that there are of the base of a number, and their shares in the same order.
     pub(super) fn parts(&self) -> (Option<&Mixture>, Option<&Spline>, Option<&Mixture>, &[f32]) {
-        (self.mixture.as_ref(), self.spline.as_ref(), self.known.as_ref(), &self.shares)
+        (self.mixture.as_ref(), self.spline.as_ref(), self.known.as_deref(), &self.shares)
     }
 
     /// `log (share q_e(x))` of every part, and `log q(x)`.
-    fn terms(&self, x: f32) -> ([f32; 3], f32) {
+    fn terms(&self, x: f32, known: Option<f32>) -> ([f32; 3], f32) {
         let mut terms = [f32::NEG_INFINITY; 3];
         let mixture = self.mixture.as_ref().map(|part| part.log_density(x));
         let spline = self.spline.as_ref().map(|part| part.log_density(x));
-        let known = self.known.as_ref().map(|part| part.log_density(x));
         let densities = [mixture, spline, known].into_iter().flatten();
         for (term, (density, share)) in terms.iter_mut().zip(densities.zip(&self.shares)) {
             *term = density + share.max(f32::MIN_POSITIVE).ln();

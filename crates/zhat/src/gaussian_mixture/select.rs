@@ -87,6 +87,13 @@ impl Selection {
         Ok(())
     }
 
+    /// Multiplications in an iteration of EM for each component, of all kinds and starts that are tried for so many rows.
+    pub fn work(&self, rows: usize, features: usize) -> f64 {
+        let kinds = self.kinds(rows);
+        let fits: usize = kinds.iter().map(|kind| kind.starts).sum();
+        (fits * rows * 2 * triangle(features)) as f64
+    }
+
     /// The numbers of components to try for so many rows.
     fn rungs(&self, rows: usize, features: usize) -> Vec<usize> {
         let work = rows as f64 * 2.0 * triangle(features) as f64;
