@@ -15,7 +15,7 @@ use zhat::rng::Streams;
 use zhat::watch::Watch;
 use zhat_table::data::Frame;
 use zhat_table::density::Estimation;
-use zhat_table::fit::{Columns, Event, FitConfig, FitReport, Length, Limit, Session};
+use zhat_table::fit::{self, Event, FitConfig, FitReport, Length, Limit, Session};
 use zhat_table::fitted::{
     Fill, Fitted, ImputeOptions, SampleOptions, assess, distances, impute_rows, predictive, sample,
     sample_for, score_rows,
@@ -77,7 +77,7 @@ impl Run {
             let data =
                 prepare_frame(&wanted.configuration(1, 1.into(), Length::Usual)?, frame, watch)?;
             let rows = data.rows[0] + data.rows[1];
-            let columns = Columns { all: data.columns.len(), given: data.given };
+            let columns = fit::Columns { all: data.columns.len(), given: data.given };
             let mut config = wanted.configuration(rows, columns, Length::Usual)?;
             told(tell, json!({"event": "kinds", "kinds": data.kinds}));
             for note in &data.notes {
