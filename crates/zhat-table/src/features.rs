@@ -17,15 +17,9 @@ const FEW_ROWS: usize = 1_000;
 const FOLDS: usize = 5;
 /// With fewer columns than this they have to show it whatever the number of rows: what is between a few columns can be told.
 pub(crate) const FEW_COLUMNS: usize = 5;
-/// What they show it by, where there are many rows.
-const OF_MANY: Selection = Selection {
-    most_components: 40,
-    rows_per_component: 5,
-    most_rows: 8_000,
-    starts: 1,
-    smallest_share: 0.02,
-    repeats: 0,
-};
+/// Components and rows at most that they show it by, where there are many.
+const MOST_COMPONENTS: usize = 40;
+const MOST_ROWS: usize = 8_000;
 
 /// How the columns become features.
 pub(crate) fn standardiser_of(
@@ -132,24 +126,24 @@ fn better_marginals(
         return Ok(mapped);
     }
     let streams = streams.derive("marginals", 0);
-    let with_slopes = |standardiser: &Standardiser, rows: &[f32], log_q: Vec<f64>| -> Vec<f64> {
-        let slopes = standardiser.log_derivatives(rows);
-        log_q.into_iter().zip(slopes).map(|(log_q, slope)| log_q + slope).collect()
-    };
-    let (both, judges) = match few {
-        true => ([train.values(), validation.values()].concat(), &[][..]),
-        false => (Vec::new(), head_of(validation.values(), columns)),
+    // With few rows each is left out once; of many those of the validation are.
+    let judges = match few {
+        true => [train.values(), validation.values()].concat(),
+        false => validation.values()[..validation.values().len().min(columns * MOST_ROWS)].to_vec(),
     };
     let left_out = |standardiser: &Standardiser| -> Result<Vec<f64>> {
-        if few {
-            let (features, selection) = (standardiser.features(&both), Selection::default());
-            let stack =
-                select_by_cross_validation(&features, columns, FOLDS, &selection, &streams, watch)?;
-            return Ok(with_slopes(standardiser, &both, stack.held_out));
-        }
-        let [train, features] = [train.values(), judges].map(|rows| standardiser.features(rows));
-        let stack = select(&train, &features, columns, &OF_MANY, &streams, watch)?;
-        Ok(with_slopes(standardiser, judges, stack.held_out))
+        let features = standardiser.features(&judges);
+        let usual = Selection::default();
+        let stack = if few {
+            select_by_cross_validation(&features, columns, FOLDS, &usual, &streams, watch)?
+        } else {
+            let (most_components, most_rows) = (MOST_COMPONENTS, MOST_ROWS);
+            let selection = Selection { most_components, most_rows, starts: 1, ..usual };
+            let train = standardiser.features(train.values());
+            select(&train, &features, columns, &selection, &streams, watch)?
+        };
+        let slopes = standardiser.log_derivatives(&judges);
+        Ok(stack.held_out.iter().zip(slopes).map(|(log_q, slope)| log_q + slope).collect())
     };
     let gain = Difference::new(&left_out(&mapped)?, &left_out(&plain)?);
     // Where there are many, networks come after, which are better off with normal scores unless something speaks against them.
@@ -157,7 +151,34 @@ fn better_marginals(
     Ok(if gain.mean > threshold { mapped } else { plain })
 }
 
-/// The first rows, as many as are looked at.
-fn head_of(rows: &[f32], columns: usize) -> &[f32] {
-    &rows[..rows.len().min(columns * OF_MANY.most_rows)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of two columns with many rows: rings, or numbers that are only skewed.
+    fn is_mapped(row: impl Fn([f64; 2]) -> [f64; 2]) -> bool {
+        let mut rng = Streams::new(3).stream("rows", 0, 0);
+        let mut part = |rows: usize| {
+            let rows = (0..rows).flat_map(|_| row([rng.uniform(), rng.normal()]));
+            Table::new(vec!["a".into(), "b".into()], rows.map(|x| x as f32).collect())
+        };
+        let (train, validation) = (part(3_200), part(600));
+        let watch = Watch::default();
+        let found = better_marginals(&train, &validation, &Streams::new(1), &watch).unwrap();
+        !found.maps.is_empty()
+    }
+
+    #[test]
+    fn a_few_columns_of_many_rows_are_mapped_unless_mixtures_lose_by_it() {
+        let ring = |[u, z]: [f64; 2]| {
+            let (sin, cos) = (std::f64::consts::TAU * u).sin_cos();
+            let radius = (if (97.0 * u).fract() < 0.5 { 1.0 } else { 2.0 }) + 0.05 * z;
+            [radius * cos, radius * sin]
+        };
+        assert!(!is_mapped(ring), "a map bends rings");
+        assert!(
+            is_mapped(|[u, z]| [(1.5 * z).exp(), (4.0 * u).exp()]),
+            "and straightens what is skewed"
+        );
+    }
 }

@@ -13,9 +13,10 @@ use zhat::watch::Watch;
 
 use super::clock::Clock;
 use super::config::FitConfig;
+use super::known::pool;
 use super::rows::numbers;
 use super::validation::Validator;
-use crate::error::{Result, TableError};
+use crate::error::Result;
 use crate::prepare::Prepared;
 
 /// Shares that are tried: between them the likelihood hardly changes.
@@ -84,7 +85,8 @@ impl Beside {
         let (judged, of_all) = pool(threads)?.install(|| -> zhat::Result<_> {
             let selected = select(&train, &held_out, features, &selection, &streams, watch)?;
             let all = [&train[..], &held_out[..]].concat();
-            let of_all = selected.refit(&all, &selection, &streams, watch)?;
+            let all = selection.thin(&all, features, &streams, "mixture-all-rows");
+            let of_all = selected.refit(&all, &streams, watch)?;
             Ok((selected.mixture, of_all))
         })?;
         let rows = config.validation.of_rows(&data.validation, data.columns.len());
@@ -120,8 +122,8 @@ impl Beside {
         };
         let iterations = (seconds(1 + TIMED)? - seconds(1)?).max(0.0) / TIMED as f64;
         let of_largest = iterations * selection.most_components as f64 / components as f64;
-        // The ladder up to the largest takes as long as three of them.
-        let fits = 3.0 + 2.0 * selection.repeats as f64;
+        // The ladder up to the largest takes as long as three of them, of every kind.
+        let fits = (3 * selection.fits(rows.len() / features) + 2 * selection.repeats) as f64;
         Ok(of_largest * ITERATIONS * fits * (1.0 + AGAIN))
     }
 
@@ -178,16 +180,10 @@ fn streams(config: &FitConfig) -> Streams {
 fn selection(data: &Prepared) -> Selection {
     let usual = Selection { starts: 1, ..Selection::default() };
     let (rows, numbers) = (data.rows[0].min(usual.most_rows), data.num_numbers());
-    let of_component = usual.work(rows, numbers);
+    let of_component = (usual.fits(rows) * rows * numbers * (numbers + 1)) as f64;
     let most = usual.most_components.min((MOST_WORK / of_component) as usize).max(1);
     let repeats = (MOST_WORK / (most as f64 * of_component)).clamp(1.0, REPEATS) as usize;
     Selection { most_components: most, repeats, ..usual }
-}
-
-fn pool(threads: usize) -> Result<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
-        TableError::config(format!("threads is {threads}, but cannot be started: {error}"))
-    })
 }
 
 fn beside(model: &ArEbm, mixture: &GaussianMixture, share: f64) -> ArEbm {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, PlacedStep};
-use zhat::gaussian_mixture::{Selected, Selection};
+use zhat::gaussian_mixture::Selected;
 use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::train::{Answer, Difference, Ended, Trainer, TrainingConfig, Validated};
@@ -155,10 +155,8 @@ impl Fold {
         };
         let train = rows(&mut order[..part.start].iter().chain(&order[part.end..]));
         let streams = Streams::new(config.seed).derive("fold", fold as u64);
-        let refit = |known: &Selected| {
-            let rows = numbers(data, &train, &streams);
-            known.refit(&rows, &Selection::default(), &streams, watch)
-        };
+        let refit =
+            |known: &Selected| known.refit(&numbers(data, &train, &streams), &streams, watch);
         let known = known.map(refit);
         let workers = Workers::from(1).on(workers.device().cloned())?;
         let device = workers.training_device();

@@ -34,10 +34,7 @@ pub(super) fn stack(
         &numbers(data, &data.train, &streams),
         &numbers(data, &data.validation, &streams.derive("validation", 0)),
     );
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
-        TableError::config(format!("threads is {threads}, but cannot be started: {error}"))
-    })?;
-    let selected = pool.install(|| {
+    let selected = pool(threads)?.install(|| {
         if config.is_cross_validated(data) || validation.is_empty() {
             let rows = [&train[..], &validation[..]].concat();
             let (selection, folds) = (Selection::default(), FOLDS.min(rows.len() / features));
@@ -48,6 +45,13 @@ pub(super) fn stack(
         }
     })?;
     Ok(Some(selected))
+}
+
+/// Threads that mixtures are fitted by.
+pub(super) fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
+        TableError::config(format!("threads is {threads}, but cannot be started: {error}"))
+    })
 }
 
 /// The model before its first step, on a device with autodiff.

@@ -16,6 +16,22 @@ enum Output {
     Constant(f32),
 }
 
+impl Output {
+    fn weight(self, before: &[f32]) -> f32 {
+        match self {
+            Self::From(at) => before[at],
+            Self::Constant(_) => 0.0,
+        }
+    }
+
+    fn bias(self, before: &[f32]) -> f32 {
+        match self {
+            Self::From(at) => before[at],
+            Self::Constant(value) => value,
+        }
+    }
+}
+
 impl ArEbmConfig {
     /// Whether a Gaussian mixture can be put beside a head that was trained without one.
     pub fn has_room_for_gaussian_mixture(&self) -> bool {
@@ -59,23 +75,12 @@ impl ArEbm {
         for member in self.members_mut() {
             let last = &member.last;
             let (weight, bias) = (values(&last.weight), values(bias_of(last)));
-            let widened = |row: &[f32], is_bias: bool| -> Vec<f32> {
-                let output = |output: &Output| match *output {
-                    Output::From(at) => row[at],
-                    Output::Constant(value) => {
-                        if is_bias {
-                            value
-                        } else {
-                            0.0
-                        }
-                    }
-                };
-                outputs.iter().map(output).collect()
+            let weights_of = |row: &[f32]| -> Vec<f32> {
+                outputs.iter().map(|output| output.weight(row)).collect()
             };
-            let weight =
-                weight.chunks_exact(bias.len()).flat_map(|row| widened(row, false)).collect();
-            member.last =
-                constant_linear(weight, widened(&bias, true), &last.weight.val().device());
+            let weight = weight.chunks_exact(bias.len()).flat_map(weights_of).collect();
+            let bias = outputs.iter().map(|output| output.bias(&bias)).collect();
+            member.last = constant_linear(weight, bias, &last.weight.val().device());
         }
         self.with_gaussian_mixture(mixture)
     }
