@@ -10,6 +10,7 @@ use std::time::Duration;
 use zhat::ranks::{Alone, Ranks, Workers};
 
 use crate::Command;
+use crate::commands::reproduce::Experiment;
 
 static RANKS: OnceLock<Arc<dyn Ranks>> = OnceLock::new();
 /// Whether this rank says something although it is not the first.
@@ -85,7 +86,11 @@ pub fn number() -> usize {
 pub fn take_part(command: &Command) -> bool {
     let is_shared = matches!(
         command,
-        Command::Fit(_) | Command::Evaluate(_) | Command::Score(_) | Command::Bench(_)
+        Command::Fit(_)
+            | Command::Evaluate(_)
+            | Command::Score(_)
+            | Command::Bench(_)
+            | Command::Reproduce(Experiment::Table1(_))
     );
     if !is_shared && is_first() && number() > 1 {
         eprintln!("warning: this command works on one rank; the others have nothing to do");

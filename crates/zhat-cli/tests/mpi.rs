@@ -175,3 +175,54 @@ fn a_rank_that_dies_ends_all_and_the_run_goes_on_with_another_number() {
         assert!(model(&out) == model(&whole), "resumed on {ranks} ranks after {signal}");
     }
 }
+
+/// A few rows in the form of POWER's file, prepared in `root/data/power`.
+fn prepare_power(root: &Path) {
+    let names = "Date;Time;Global_active_power;Global_reactive_power;Voltage;Global_intensity";
+    let mut text = format!("{names};Sub_metering_1;Sub_metering_2;Sub_metering_3\n");
+    for minute in 0..250 {
+        let (hour, of_hour) = (minute / 60, minute % 60);
+        let (power, voltage) = (0.2 + f64::from(minute * 37 % 101) * 0.05, 230 + minute * 53 % 97);
+        let meters = [minute % 3, minute % 7, minute % 19].map(|meter| meter.to_string()).join(";");
+        text += &format!(
+            "16/12/2006;{hour:02}:{of_hour:02}:00;{power:.3};0.4;{voltage};18.4;{meters}\n"
+        );
+    }
+    let source = root.join("household_power_consumption.txt");
+    fs::write(&source, text).expect("it is written");
+    let mut command = zhat(0, &["data", "prepare", "power", "--quiet", "--any-size"]);
+    command.arg(&source).arg("--out").arg(root.join("data/power"));
+    done(command);
+}
+
+#[test]
+fn a_table_of_the_paper_has_the_same_figures_on_two_ranks() {
+    if !has_mpirun() {
+        return;
+    }
+    let root = directory("table1");
+    prepare_power(&root);
+    let table = |ranks: usize| {
+        let mut command = zhat(ranks, &["reproduce", "table1", "--quiet", "--json"]);
+        command.args(["--criteria", "smc-rnce,beyond", "--steps", "6", "--particles", "400"]);
+        command.args(["--estimates", "3", "--points", "40", "--threads", "1"]);
+        command.arg("--data").arg(root.join("data"));
+        let printed = done({
+            command.arg("--out").arg(root.join(ranks.to_string()));
+            command
+        });
+        let table: serde_json::Value =
+            serde_json::from_slice(&printed.stdout).expect("one document");
+        assert_eq!(table["ranks"], ranks.max(1));
+        let cells = table["cells"].as_array().expect("cells").clone();
+        assert_eq!(cells.len(), 2);
+        let figures = |cell: &serde_json::Value| {
+            assert!(cell["likelihood"]["log_likelihood"].is_number(), "{cell}");
+            assert_eq!(cell["wasserstein"]["values"].as_array().map(Vec::len), Some(3));
+            [cell["likelihood"].clone(), cell["wasserstein"].clone()]
+        };
+        let figures: Vec<_> = cells.iter().flat_map(figures).collect();
+        (figures, model(&root.join(ranks.to_string()).join("power/smc-rnce")))
+    };
+    assert!(table(2) == table(0));
+}

@@ -77,6 +77,11 @@ impl Workers {
         Ok(Self { device, ..self })
     }
 
+    /// The threads and the device of this process, without the other ranks.
+    pub fn alone(&self) -> Self {
+        Self { ranks: Arc::new(Alone), ..self.clone() }
+    }
+
     /// The device beside the CPU, without autodiff.
     pub fn device(&self) -> Option<&Device> {
         self.device.as_ref()

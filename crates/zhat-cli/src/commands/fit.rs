@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use zhat::criterion::Method;
-use zhat::ranks::Workers;
 use zhat::train::Answer;
 use zhat::watch::Watch;
 use zhat_report::{Align, Table};
 use zhat_table::fit::{Columns, FitConfig, FitReport, Length, Limit, Session, nats};
 use zhat_table::fitted::Fitted;
-use zhat_table::run::{RunDirectory, RunLock};
+use zhat_table::run::{RunDirectory, RunLock, of_first};
 use zhat_table::{Prepared, TableError, prepare_watched, report};
 
 use super::config_options::ConfigOptions;
@@ -189,18 +188,6 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
         println!("{}", page.display());
     }
     Ok(Outcome::Done)
-}
-
-/// What the first rank has read; where it has failed, it ends the others.
-fn of_first(
-    workers: &Workers,
-    read: impl FnOnce() -> zhat_table::Result<FitConfig>,
-) -> anyhow::Result<FitConfig> {
-    if workers.is_alone() {
-        return Ok(read()?);
-    }
-    let text = if workers.is_first() { serde_json::to_vec(&read()?)? } else { Vec::new() };
-    Ok(serde_json::from_slice(&workers.of_first(text))?)
 }
 
 fn table(result: &FitReport) -> Table {

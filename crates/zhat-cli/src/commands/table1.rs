@@ -6,6 +6,7 @@ use std::time::Duration;
 use zhat_paper::experiment::table1::{self, Approach, Event, Length, Settings};
 use zhat_table::TableError;
 use zhat_table::data::benchmark::{Benchmark, PreparedSet};
+use zhat_table::run::of_first;
 
 use super::device_options::DeviceOptions;
 use super::show_options::ShowOptions;
@@ -66,16 +67,16 @@ pub struct Table1 {
 }
 
 pub fn run(arguments: &Table1) -> anyhow::Result<Outcome> {
-    let settings = settings(arguments)?;
+    let workers = arguments.device.workers()?;
+    let settings = of_first(&workers, || settings(arguments))?;
     let watch = interrupt::watch()?;
     let (mut bar, mut title) = (FitBar::new(arguments.show.quiet, None)?, String::new());
     let mut observer = |event: &Event| show(&mut bar, &mut title, event);
-    let workers = arguments.device.alone()?;
-    let table = table1::run(&settings, &arguments.out, workers, &watch, &mut observer)?;
+    let table = table1::run(&settings, &arguments.out, workers.clone(), &watch, &mut observer)?;
     bar.bar.finish_and_clear();
     if table.cells.is_empty() {
         // Stopped before the first cell: there is nothing to show.
-    } else if arguments.show.json {
+    } else if arguments.show.json && workers.is_first() {
         print!("{}", std::fs::read_to_string(arguments.out.join("results.json"))?);
     } else {
         print!("{table}");
@@ -92,11 +93,11 @@ pub fn run(arguments: &Table1) -> anyhow::Result<Outcome> {
 }
 
 /// What is given, on top of what the directory's table was made with or of the defaults.
-fn settings(arguments: &Table1) -> anyhow::Result<Settings> {
+fn settings(arguments: &Table1) -> zhat_table::Result<Settings> {
     let mut settings = match arguments.resume {
         true => Settings::read(&arguments.out)?,
         false if arguments.out.join("settings.json").exists() => {
-            return Err(TableError::RunExists { path: arguments.out.clone() }.into());
+            return Err(TableError::RunExists { path: arguments.out.clone() });
         }
         false => {
             let data = arguments.data.clone().unwrap_or_else(|| "data".into());
@@ -127,14 +128,15 @@ fn settings(arguments: &Table1) -> anyhow::Result<Settings> {
     settings.points = arguments.points.or(settings.points);
     arguments.seed.inspect(|&seed| settings.seed = seed);
     // So that the table can be resumed from another directory.
-    settings.data = std::path::absolute(&settings.data)?;
+    settings.data = std::path::absolute(&settings.data)
+        .map_err(|source| TableError::Io { path: settings.data.clone(), source })?;
     if settings.datasets.is_empty() {
         let reason = format!(
             "{} holds no prepared set. Make one, for example with `zhat data prepare power household_power_consumption.txt`, \
              or name its place with --data",
             settings.data.display()
         );
-        return Err(TableError::Config { reason }.into());
+        return Err(TableError::Config { reason });
     }
     Ok(settings)
 }

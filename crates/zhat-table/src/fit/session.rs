@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zhat::ar::{ArEbm, DeviceStep, PlacedStep};
 use zhat::gaussian_mixture::Selected;
@@ -31,8 +30,8 @@ use crate::error::{Result, TableError};
 use crate::fitted::assess_by;
 use crate::prepare::Prepared;
 use crate::run::{
-    Checkpoints, EventFile, Metrics, ModelCard, RunDirectory, RunLock, read_sealed, save_model,
-    sealed, sha256, write_atomically,
+    Checkpoints, EventFile, Metrics, ModelCard, RunDirectory, RunLock, of_first, read_sealed,
+    save_model, sealed, sha256, write_atomically,
 };
 
 /// A fit that is under way.
@@ -453,7 +452,7 @@ impl Session {
         let chosen = self.workers.is_first() && self.run.cross_validation().is_file();
         let cross_validation: Option<CrossValidation> =
             chosen.then(|| read_sealed(&self.run.cross_validation())).transpose()?;
-        let cross_validation = self.of_first(cross_validation)?;
+        let cross_validation = of_first(&self.workers, || Ok(cross_validation))?;
         let answer = match (&progress.best, &cross_validation) {
             (Some(best), _) => best.answer,
             (None, Some(found)) => found.answer,
@@ -530,16 +529,6 @@ impl Session {
             write_atomically(&self.run.results(), &sealed(&report, &[("model_sha256", &digest)]))?;
         }
         Ok(report)
-    }
-
-    /// What the first rank has read.
-    fn of_first<T: Serialize + DeserializeOwned>(&self, own: T) -> Result<T> {
-        if self.workers.is_alone() {
-            return Ok(own);
-        }
-        let bytes = serde_json::to_vec(&own).expect("plain data");
-        serde_json::from_slice(&self.workers.of_first(bytes))
-            .map_err(|error| TableError::config(format!("the first rank sent no JSON: {error}")))
     }
 }
 

@@ -6,6 +6,7 @@ mod lock;
 mod metrics;
 mod model_file;
 mod seal;
+mod shared;
 mod tensorboard;
 
 pub use checkpoint::Checkpoints;
@@ -16,4 +17,5 @@ pub use metrics::Metrics;
 pub(crate) use model_file::WITH_DIGESTS;
 pub use model_file::{FORMAT, Integrity, ModelCard, load_model, save_model};
 pub(crate) use seal::{Seal, check as check_seal, sealed, sha256};
+pub use shared::of_first;
 pub use tensorboard::EventFile;

@@ -55,7 +55,7 @@ impl Bench<'_> {
     fn time_beyond(&self) -> Result<Option<StepSeconds>> {
         let mut timer = StepTimer::new(&self.config_beyond(None), self.data, self.workers.clone())?;
         for _ in 0..StepTimer::ROUNDS {
-            if self.watch.is_stopped() {
+            if self.is_stopped() {
                 return Ok(None);
             }
             timer.round()?;

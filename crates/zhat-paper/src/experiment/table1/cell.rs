@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat_table::data::benchmark::Benchmark;
 use zhat_table::density::Estimation;
 use zhat_table::fit::{self, FitConfig, Likelihood, Session, StepSeconds, evaluate};
 use zhat_table::fitted::Fitted;
-use zhat_table::run::RunLock;
+use zhat_table::run::{RunLock, of_first};
 use zhat_table::{Result, TableError};
 
 use super::approach::Approach;
@@ -70,7 +71,7 @@ struct Trained {
 }
 
 /// The part of a run's `results.json` that is needed here.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Results {
     best_step: u64,
     test: Likelihood,
@@ -97,16 +98,16 @@ impl Bench<'_> {
     ) -> Result<Option<Cell>> {
         let directory = self.cell_directory(criterion);
         let path = directory.join("trained.json");
-        let trained = match read_json::<Trained>(&path)? {
+        let trained = match self.known::<Trained>(&path)? {
             Some(trained) => trained,
             None => {
                 let Some(trained) = self.train(criterion, plan, observer)? else { return Ok(None) };
-                write_json(&path, &trained)?;
+                self.keep(&path, &trained)?;
                 trained
             }
         };
-        let config = FitConfig::read_run(&directory)?;
-        let speed = Speed::read(&directory)?;
+        let config = of_first(self.workers, || FitConfig::read_run(&directory))?;
+        let speed = of_first(self.workers, || Speed::read(&directory))?;
         let step_seconds = speed.medians(plan, criterion);
         let paper = match criterion {
             Approach::Paper(_) => Some(preset(self.set).config("")),
@@ -152,14 +153,14 @@ impl Bench<'_> {
     ) -> Result<Option<Trained>> {
         let directory = self.cell_directory(criterion);
         let begin = || -> Result<Session> {
-            if has_checkpoint(&directory) {
-                let config = FitConfig::read_run(&directory)?;
+            if of_first(self.workers, || Ok(has_checkpoint(&directory)))? {
+                let config = of_first(self.workers, || FitConfig::read_run(&directory))?;
                 let data = self.data_for(&config)?;
                 let (workers, watch) = (self.workers.clone(), self.watch);
                 return Ok(Session::resume(config, data, &directory, workers, watch)?.0);
             }
             // Killed before its first checkpoint: there is nothing to go on with.
-            if directory.exists() {
+            if self.workers.is_first() && directory.exists() {
                 RunLock::check(&directory)?;
                 fs::remove_dir_all(&directory)
                     .map_err(|source| TableError::Io { path: directory.clone(), source })?;
@@ -174,14 +175,15 @@ impl Bench<'_> {
         };
         let (from, steps) = (session.steps_taken(), session.config().training.num_steps);
         observer(&Event::Training { set: self.set, criterion, from, steps });
-        let mut speed = Speed::read(&directory)?;
+        let mut speed = of_first(self.workers, || Speed::read(&directory))?;
+        let is_first = self.workers.is_first();
         let warm_up = session.config().step.warm_up;
         let mut last: Option<Instant> = None;
         let mut timed = |event: &fit::Event| {
             if let (fit::Event::Step { step, .. }, Some(last)) = (event, last) {
                 speed.add(last.elapsed().as_secs_f64(), *step <= warm_up);
             }
-            if let fit::Event::Validation { .. } = event {
+            if matches!(event, fit::Event::Validation { .. }) && is_first {
                 // A killed run loses no more times than steps; if it fails, so will the checkpoint, which says so.
                 let _ = speed.write(&directory);
             }
@@ -190,11 +192,15 @@ impl Bench<'_> {
             observer(&Event::Fit(event));
         };
         let result = session.run(None, self.watch, &mut timed);
-        speed.write(&directory)?;
+        if is_first {
+            speed.write(&directory)?;
+        }
         match result {
             Ok(None) => Ok(None),
             Ok(Some(report)) => {
-                zhat_table::report::write(&self.open(criterion)?)?;
+                if is_first {
+                    zhat_table::report::write(&self.open(criterion, self.workers.alone())?)?;
+                }
                 Ok(Some(Trained { best_step: Some(report.best_step), diverged: None }))
             }
             Err(error @ TableError::Zhat(zhat::Error::Diverged { .. })) => {
@@ -204,9 +210,9 @@ impl Bench<'_> {
         }
     }
 
-    fn open(&self, criterion: Approach) -> Result<Fitted> {
+    fn open(&self, criterion: Approach, workers: Workers) -> Result<Fitted> {
         let directory = self.cell_directory(criterion);
-        Fitted::open(&directory, self.workers.clone(), Arc::clone(self.watch))
+        Fitted::open(&directory, workers, Arc::clone(self.watch))
     }
 
     /// Fills in likelihood and distances; false if it was told to stop.
@@ -216,7 +222,7 @@ impl Bench<'_> {
         config: &FitConfig,
         observer: &mut Observer,
     ) -> Result<bool> {
-        let fitted = self.open(cell.criterion)?;
+        let fitted = self.open(cell.criterion, self.workers.clone())?;
         let (particles, estimates) = (self.settings.particles, self.settings.estimates);
         // What training ended with, what an earlier evaluation found, or a new one.
         let path = fitted.run().root().join("likelihood.json");
@@ -226,17 +232,17 @@ impl Bench<'_> {
             let is_as_asked = (known.particles, known.estimates) == (particles, estimates);
             (known.estimates == 0 || is_as_asked) && known.log_likelihood.is_finite()
         };
-        let results: Option<Results> = read_json(&fitted.run().results())?;
+        let results: Option<Results> = self.known(&fitted.run().results())?;
         cell.best_step = results.as_ref().map(|results| results.best_step).or(cell.best_step);
         let ended_with = results.map(|results| results.test).filter(fits);
         let test = self.data.in_units(&self.data.test);
-        cell.likelihood = ended_with.or(read_json(&path)?.filter(fits));
+        cell.likelihood = ended_with.or(self.known(&path)?.filter(fits));
         if cell.likelihood.is_none() {
             observer(&Event::Fit(&fit::Event::Evaluating));
             let streams = Streams::new(config.seed).derive("test", 0);
             let settings = Estimation::new(particles, estimates);
             let found = evaluate(fitted.density(), &test, None, &settings, &streams)?;
-            write_json(&path, &found)?;
+            self.keep(&path, &found)?;
             cell.likelihood = Some(found);
         }
         cell.log_p_tilde = fitted.density().score(&test)?.log_p_tilde;

@@ -11,7 +11,7 @@ use zhat_table::{Result, TableError};
 
 use super::approach::Approach;
 use super::published::as_published;
-use super::{Bench, Event, Observer, read_json, write_json};
+use super::{Bench, Event, Observer};
 
 /// Independent estimates of a distance; each one draws both the data and the model's points anew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,7 +76,8 @@ impl Bench<'_> {
         mut draw: impl FnMut(&Streams, u64, usize) -> Result<Vec<f32>>,
     ) -> Result<Option<Distances>> {
         let points = self.settings.points_of(self.set);
-        let known = read_json::<Distances>(path)?
+        let known = self
+            .known::<Distances>(path)?
             .filter(|known| (known.points, known.particles) == (points, particles));
         let mut known = known.unwrap_or(Distances { points, particles, values: Vec::new() });
         // The same test rows for all criteria, and other particles than the likelihood's.
@@ -84,19 +85,33 @@ impl Bench<'_> {
         let (number, features) = (self.settings.estimates, self.data.columns.len());
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.workers.threads()).build();
         let pool = pool.map_err(|error| TableError::Config { reason: error.to_string() })?;
-        for repeat in known.values.len()..number {
-            observer(&Event::Distance(repeat, number));
-            if self.watch.is_stopped() {
+        while known.values.len() < number {
+            let first = known.values.len();
+            observer(&Event::Distance(first, number));
+            if self.is_stopped() {
                 return Ok(None);
             }
-            let repeat = repeat as u64;
-            let drawn = draw(&streams, repeat, points)?;
-            let rows = self.draw(&self.data.test, points, &mut streams.stream("rows", repeat, 0));
-            match pool.install(|| match_points(&rows, &drawn, features, self.watch)) {
-                Err(zhat::Error::Stopped) => return Ok(None),
-                matching => known.values.push(matching?.distance),
+            // All ranks draw together, and each has a matching of its own.
+            let mut own = Vec::new();
+            for repeat in first..number.min(first + self.workers.size()) {
+                let is_own = repeat == first + self.workers.rank();
+                let repeat = repeat as u64;
+                let drawn = draw(&streams, repeat, points)?;
+                if !is_own {
+                    continue;
+                }
+                let mut rng = streams.stream("rows", repeat, 0);
+                let rows = self.draw(&self.data.test, points, &mut rng);
+                match pool.install(|| match_points(&rows, &drawn, features, self.watch)) {
+                    Err(zhat::Error::Stopped) => {}
+                    matching => own.push(matching?.distance),
+                }
             }
-            write_json(path, &known)?;
+            if self.is_stopped() {
+                return Ok(None);
+            }
+            known.values.extend(self.workers.concat(own));
+            self.keep(path, &known)?;
         }
         known.values.truncate(number);
         Ok(Some(known))

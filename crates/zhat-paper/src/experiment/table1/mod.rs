@@ -6,6 +6,9 @@
 //!
 //! All criteria of a set train for the same number of steps, so that the table compares criteria and not their speed. The cell
 //! beyond the paper has steps of another kind and trains for the same time.
+//!
+//! Several ranks make one cell after the other together. A cell for each of them would be done no sooner: their sums take a percent of a step, and
+//! who has no cell left would have nothing to do. The first of them reads and writes all files but the data and the models.
 
 mod approach;
 mod beyond;
@@ -35,7 +38,7 @@ use zhat::watch::Watch;
 use zhat_table::data::Marginals;
 use zhat_table::data::benchmark::{Benchmark, PreparedSet};
 use zhat_table::fit;
-use zhat_table::run::write_atomically;
+use zhat_table::run::{of_first, write_atomically};
 use zhat_table::{Prepared, Result, TableError, prepare};
 
 use crate::presets::Preset;
@@ -201,15 +204,17 @@ pub fn run(
 ) -> Result<Table1> {
     let workers = &workers.into();
     settings.validate()?;
-    settings.check_against(out)?;
+    of_first(workers, || settings.check_against(out))?;
     let sources = settings
         .datasets
         .iter()
         .map(|&set| Ok((set, settings.data_of(set)?)))
         .collect::<Result<Vec<_>>>()?;
-    fs::create_dir_all(out).map_err(|source| TableError::Io { path: out.into(), source })?;
-    write_json(&out.join(SETTINGS), settings)?;
-    let mut table = Table1::new(settings, workers.threads());
+    if workers.is_first() {
+        fs::create_dir_all(out).map_err(|source| TableError::Io { path: out.into(), source })?;
+        write_json(&out.join(SETTINGS), settings)?;
+    }
+    let mut table = Table1::new(settings, workers);
     for (set, source) in sources {
         let paper = preset(set).config(&source.to_string_lossy());
         let (data, marginals) = (prepare(&paper)?, paper.data.marginals);
@@ -222,7 +227,7 @@ pub fn run(
             break;
         }
     }
-    if !table.cells.is_empty() {
+    if !table.cells.is_empty() && workers.is_first() {
         table.write(out)?;
     }
     Ok(table)
@@ -249,13 +254,34 @@ impl Bench<'_> {
             let Some(cell) = self.cell(criterion, &plan, observer)? else { return Ok(None) };
             observer(&Event::Done(&cell));
             table.cells.push(cell);
-            table.write(out)?;
+            if self.workers.is_first() {
+                table.write(out)?;
+            }
         }
         if self.settings.points_of(self.set) > 0 {
             let Some(floor) = self.floor(observer)? else { return Ok(None) };
             table.floors.insert(self.set.name().into(), floor);
         }
         Ok(Some(()))
+    }
+
+    /// What a file of the first rank holds, for all of them.
+    fn known<T: Serialize + DeserializeOwned>(&self, path: &Path) -> Result<Option<T>> {
+        of_first(self.workers, || read_json(path))
+    }
+
+    /// Writes a file on the first rank; nobody goes on before it is there.
+    fn keep(&self, path: &Path, value: &impl Serialize) -> Result<()> {
+        if self.workers.is_first() {
+            write_json(path, value)?;
+        }
+        self.workers.any(false);
+        Ok(())
+    }
+
+    /// Whether any of the ranks was told to stop.
+    fn is_stopped(&self) -> bool {
+        self.workers.is_stopped(self.watch)
     }
 }
 

@@ -6,10 +6,11 @@ use std::fs;
 use serde::{Deserialize, Serialize};
 use zhat::criterion::Method;
 use zhat_table::fit::{FitConfig, StepSeconds, StepTimer};
+use zhat_table::run::of_first;
 use zhat_table::{Result, TableError};
 
 use super::approach::Approach;
-use super::{Bench, Event, Observer, preset, read_json, write_json};
+use super::{Bench, Event, Observer, preset};
 
 /// How long each cell trains.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -98,7 +99,7 @@ impl Bench<'_> {
             Approach::Paper(_) => "plan.json",
             Approach::Beyond => "plan-beyond.json",
         });
-        if let Some(plan) = read_json(&path)? {
+        if let Some(plan) = self.known(&path)? {
             return Ok(Some(plan));
         }
         let plan = match criterion {
@@ -106,9 +107,13 @@ impl Bench<'_> {
             Approach::Beyond => self.plan_beyond(observer)?,
         };
         let Some(plan) = plan else { return Ok(None) };
-        fs::create_dir_all(&self.directory)
-            .map_err(|source| TableError::Io { path: self.directory.clone(), source })?;
-        write_json(&path, &plan)?;
+        // Clocks differ, and plans must not.
+        let plan = of_first(self.workers, || {
+            fs::create_dir_all(&self.directory)
+                .map_err(|source| TableError::Io { path: self.directory.clone(), source })?;
+            Ok(plan)
+        })?;
+        self.keep(&path, &plan)?;
         Ok(Some(plan))
     }
 
@@ -184,7 +189,7 @@ impl Bench<'_> {
             .collect::<Result<Vec<_>>>()?;
         for _ in 0..StepTimer::ROUNDS {
             for timer in &mut timers {
-                if self.watch.is_stopped() {
+                if self.is_stopped() {
                     return Ok(None);
                 }
                 timer.round()?;

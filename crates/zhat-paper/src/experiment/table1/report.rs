@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
+use zhat::ranks::Workers;
 use zhat_report::figure::{Colour, Figure, Panel, Scale, Series, Stroke};
 use zhat_report::page::Page;
 use zhat_report::{Claim, Table, export};
@@ -26,8 +27,10 @@ pub struct Table1 {
     pub version: String,
     /// What decided it.
     pub settings: Settings,
-    /// Number of threads.
+    /// Number of threads, of each rank.
     pub threads: usize,
+    /// Number of ranks, which made one cell after the other together.
+    pub ranks: usize,
     /// Whether the user stopped it before its last cell.
     pub interrupted: bool,
     /// Where a set is not the paper's, by set.
@@ -39,13 +42,14 @@ pub struct Table1 {
 }
 
 impl Table1 {
-    pub(super) fn new(settings: &Settings, threads: usize) -> Self {
+    pub(super) fn new(settings: &Settings, workers: &Workers) -> Self {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             experiment: "table1".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             settings: settings.clone(),
-            threads: if threads == 0 { cores() } else { threads },
+            threads: if workers.threads() == 0 { cores() } else { workers.threads() },
+            ranks: workers.size(),
             interrupted: false,
             differences: BTreeMap::new(),
             cells: Vec::new(),
@@ -267,7 +271,11 @@ impl Table1 {
             figure,
             "Log-likelihood of the validation rows while training: the model (solid) and its proposal (dotted), against the share of its steps.",
         )?;
-        let footer = format!("zhat {}, {} threads", self.version, self.threads);
+        let ranks = match self.ranks {
+            1 => String::new(),
+            ranks => format!(", {ranks} ranks of as many, all of them on one cell at a time"),
+        };
+        let footer = format!("zhat {}, {} threads{ranks}", self.version, self.threads);
         Ok(page.footer(footer))
     }
 
