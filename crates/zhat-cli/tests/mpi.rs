@@ -203,26 +203,25 @@ fn a_table_of_the_paper_has_the_same_figures_on_two_ranks() {
     let root = directory("table1");
     prepare_power(&root);
     let table = |ranks: usize| {
+        let out = root.join(ranks.to_string());
         let mut command = zhat(ranks, &["reproduce", "table1", "--quiet", "--json"]);
         command.args(["--criteria", "smc-rnce,beyond", "--steps", "6", "--particles", "400"]);
         command.args(["--estimates", "3", "--points", "40", "--threads", "1"]);
-        command.arg("--data").arg(root.join("data"));
-        let printed = done({
-            command.arg("--out").arg(root.join(ranks.to_string()));
-            command
-        });
-        let table: serde_json::Value =
-            serde_json::from_slice(&printed.stdout).expect("one document");
+        command.arg("--data").arg(root.join("data")).arg("--out").arg(&out);
+        let printed = done(command).stdout;
+        let table: serde_json::Value = serde_json::from_slice(&printed).expect("one document");
         assert_eq!(table["ranks"], ranks.max(1));
-        let cells = table["cells"].as_array().expect("cells").clone();
+        let text = fs::read_to_string(out.join("table1.txt")).expect("a table");
+        assert_eq!(text.contains("2 ranks"), ranks == 2, "{text}");
+        let cells = table["cells"].as_array().expect("cells");
         assert_eq!(cells.len(), 2);
-        let figures = |cell: &serde_json::Value| {
+        let mut figures = vec![table["floors"].clone(), table["claims"].clone()];
+        for cell in cells {
             assert!(cell["likelihood"]["log_likelihood"].is_number(), "{cell}");
             assert_eq!(cell["wasserstein"]["values"].as_array().map(Vec::len), Some(3));
-            [cell["likelihood"].clone(), cell["wasserstein"].clone()]
-        };
-        let figures: Vec<_> = cells.iter().flat_map(figures).collect();
-        (figures, model(&root.join(ranks.to_string()).join("power/smc-rnce")))
+            figures.extend([cell["likelihood"].clone(), cell["wasserstein"].clone()]);
+        }
+        (figures, ["smc-rnce", "beyond"].map(|cell| model(&out.join("power").join(cell))))
     };
-    assert!(table(2) == table(0));
+    assert!(table(2) == table(0), "two ranks and one process");
 }

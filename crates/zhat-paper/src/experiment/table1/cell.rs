@@ -170,7 +170,8 @@ impl Bench<'_> {
             Session::start(config, data, &directory, self.workers.clone(), self.watch)
         };
         let mut session = match begin() {
-            Err(error) if error.is_stop() => return Ok(None),
+            // With other ranks it is an error, which ends them: they may be past the place where this one was stopped.
+            Err(error) if error.is_stop() && self.workers.is_alone() => return Ok(None),
             session => session?,
         };
         let (from, steps) = (session.steps_taken(), session.config().training.num_steps);

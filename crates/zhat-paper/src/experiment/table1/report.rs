@@ -160,6 +160,12 @@ impl Table1 {
         if self.interrupted {
             notices.push("Interrupted: some cells are missing. Go on with --resume.".into());
         }
+        if self.ranks > 1 {
+            notices.push(format!(
+                "Made by {} ranks (threads of each: {}), all of them on one cell at a time.",
+                self.ranks, self.threads
+            ));
+        }
         if self.settings.length != Length::Full
             && let Some((cell, steps, batch)) = self
                 .cells
@@ -271,11 +277,7 @@ impl Table1 {
             figure,
             "Log-likelihood of the validation rows while training: the model (solid) and its proposal (dotted), against the share of its steps.",
         )?;
-        let ranks = match self.ranks {
-            1 => String::new(),
-            ranks => format!(", {ranks} ranks of as many, all of them on one cell at a time"),
-        };
-        let footer = format!("zhat {}, {} threads{ranks}", self.version, self.threads);
+        let footer = format!("zhat {}, {} threads", self.version, self.threads);
         Ok(page.footer(footer))
     }
 
