@@ -67,11 +67,11 @@ def filled_by_mean(table, like):
     """What is missing as the mean or the most frequent word of some rows; whole numbers stay whole."""
     table = table.copy()
     for name in table.columns:
-        if name in WORDS:
+        if name.rstrip("0123456789") in WORDS:
             table[name] = table[name].fillna(like[name].mode()[0])
         else:
             mean = like[name].mean()
-            table[name] = table[name].fillna(round(mean) if name == "visits" else mean)
+            table[name] = table[name].fillna(round(mean) if name.startswith("visits") else mean)
     return table
 
 

@@ -1,7 +1,7 @@
 //! The rows of a fit as a trainer sees them: numbers in cells anywhere in their cells, and holes filled with draws.
 //!
 //! The gradient of the likelihood of what is observed is that of whole rows, on average over what is missing given what is observed
-//! (Fisher's identity). So a few times in a run what is missing is drawn anew, by a kernel that leaves the model's
+//! (Fisher's identity). What is missing begins as what similar rows have there, and is drawn anew again and again, by a kernel that leaves the model's
 //! `p(missing | observed)` invariant. That takes missing at random for granted: whether a cell is missing may depend on what is
 //! observed of its row, and not on its own value.
 
@@ -11,17 +11,19 @@ use burn::tensor::{Device, Tensor, TensorData};
 use zhat::ar::{ArEbm, Evaluator};
 use zhat::rng::Streams;
 use zhat::smc::SmcConfig;
-use zhat::train::{Batch, DataSource, Order, Rows};
+use zhat::train::{Batch, DataSource, Order, Rows, TrainingConfig};
 
 use crate::data::stored::RowFile;
 use crate::data::{Standardiser, Table, fill};
 use crate::error::Result;
 use crate::prepare::Prepared;
 
-/// How often in a run what is missing is drawn anew.
-const REDRAWS: u64 = 16;
-/// Particles of a redraw: with few of them it moves less, and is as right.
-const PARTICLES: usize = 6;
+/// How often in a run what is missing is drawn anew, at most: draws that are kept for longer are learnt by heart.
+pub(super) const REDRAWS: u64 = 40;
+/// And how often a row is seen in between at least, since a redraw takes as long as seeing it some times.
+const SEEN: usize = 2;
+/// Particles of a redraw: with few of them it moves less, is as right, and there is time for more redraws.
+const PARTICLES: usize = 3;
 
 /// Rows for training.
 #[derive(Debug)]
@@ -77,9 +79,15 @@ impl TrainingRows {
         Ok(Self { features, standardiser, file, plain, values, weights, holes, streams })
     }
 
+    /// Whether there is something missing.
+    pub fn have_holes(&self) -> bool {
+        !self.holes.is_empty()
+    }
+
     /// Steps from one redraw of what is missing to the next.
-    pub fn redraw_every(num_steps: u64) -> u64 {
-        (num_steps / REDRAWS).max(1)
+    pub fn redraw_every(&self, training: &TrainingConfig) -> u64 {
+        let rows = self.values.borrow().len() / self.features;
+        (training.num_steps / REDRAWS).max(least_between(rows, training.batch_size))
     }
 
     /// Draws what is missing anew, by the model as it is.
@@ -127,6 +135,11 @@ impl TrainingRows {
         let mut values = self.values.borrow_mut();
         self.holes.iter().zip(drawn).for_each(|(&hole, &value)| values[hole] = value);
     }
+}
+
+/// Steps from one redraw of what is missing to the next at the least.
+pub(super) fn least_between(rows: usize, batch_size: usize) -> u64 {
+    (SEEN * rows).div_ceil(batch_size).max(1) as u64
 }
 
 impl DataSource for TrainingRows {

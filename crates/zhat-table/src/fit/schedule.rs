@@ -12,6 +12,7 @@ use super::beside::Beside;
 use super::clock::Limit;
 use super::config::FitConfig;
 use super::evaluation::work_of_evaluation;
+use super::rows::{REDRAWS, TrainingRows, least_between};
 use super::timing::{StepSeconds, StepTimer};
 use super::validation::Validator;
 use crate::density::{Density, Estimation};
@@ -31,6 +32,9 @@ const CHEAP: f64 = 0.05;
 /// Share of the time that is for steps at least, however long the last evaluation takes.
 const LEAST_FOR_STEPS: f64 = 0.1;
 
+/// Rows that a redraw of what is missing is timed by.
+const TIMED_ROWS: usize = 1_000;
+
 /// What the parts of a fit take, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Costs {
@@ -38,6 +42,24 @@ struct Costs {
     validation: f64,
     /// The evaluation at the end, with its verdict.
     evaluation: f64,
+    /// Drawing anew what is missing, once.
+    redraw: f64,
+    /// Steps from one redraw to the next, at the least.
+    redraw_least: f64,
+}
+
+impl Costs {
+    /// How many steps fit into a time with the redraws among them, if this share of them is warm-up.
+    fn steps_within(&self, seconds: f64, warm_up_share: f64) -> u64 {
+        let of_step = self.redraw / self.redraw_least;
+        let StepSeconds { warm_up, full } = self.step;
+        let with_redraws = StepSeconds { warm_up: warm_up + of_step, full: full + of_step };
+        let steps = with_redraws.steps_within(seconds, warm_up_share);
+        if steps as f64 <= REDRAWS as f64 * self.redraw_least {
+            return steps;
+        }
+        self.step.steps_within(seconds - REDRAWS as f64 * self.redraw, warm_up_share)
+    }
 }
 
 /// Steps of a run, and from one validation to the next.
@@ -112,7 +134,18 @@ impl Limit {
         let unit = validation / (of_validation as f64 + rows.len() as f64);
         let evaluation = unit
             * (work_of_evaluation(&density, &config.evaluation) as f64 + data.test.len() as f64);
-        Ok(Costs { step, validation, evaluation })
+        let rows = &data.train[..data.train.len().min(TIMED_ROWS * features)];
+        let holed = TrainingRows::new(data, rows.to_vec(), None, &Streams::new(config.seed))?;
+        let mut redraw = 0.0;
+        if holed.have_holes() {
+            redraw = data.train.len() as f64 / rows.len() as f64
+                * clock.measure(least, workers, || {
+                    watch.check()?;
+                    holed.redraw(&model, 0, workers.threads())
+                })?;
+        }
+        let redraw_least = least_between(data.rows[0], config.training.batch_size) as f64;
+        Ok(Costs { step, validation, evaluation, redraw, redraw_least })
     }
 }
 
@@ -125,7 +158,7 @@ fn steps(costs: &Costs, left: f64, all: f64, folds: f64, warm_up_share: f64) -> 
     let validations =
         (VALIDATION_SHARE * left / validation).floor().clamp(FEWEST_VALIDATIONS, VALIDATIONS);
     let training = (left - validations * validation).max(LEAST_FOR_STEPS * all) / (folds + 1.0);
-    let all = costs.step.steps_within(training, warm_up_share);
+    let all = costs.steps_within(training, warm_up_share);
     Steps { all, validation_every: all.div_ceil(validations as u64) }
 }
 
@@ -133,14 +166,20 @@ fn steps(costs: &Costs, left: f64, all: f64, folds: f64, warm_up_share: f64) -> 
 mod tests {
     use super::*;
 
-    const COSTS: Costs =
-        Costs { step: StepSeconds { warm_up: 0.01, full: 0.1 }, validation: 0.5, evaluation: 30.0 };
+    const COSTS: Costs = Costs {
+        step: StepSeconds { warm_up: 0.01, full: 0.1 },
+        validation: 0.5,
+        evaluation: 30.0,
+        redraw: 0.0,
+        redraw_least: 1.0,
+    };
 
     /// Seconds that a run of these steps takes.
     fn cost(costs: &Costs, steps: Steps, folds: f64, share: f64) -> f64 {
         let step = share * costs.step.warm_up + (1.0 - share) * costs.step.full;
         let validations = (steps.all as f64 / steps.validation_every as f64).ceil();
-        (folds + 1.0) * steps.all as f64 * step
+        let redraws = (steps.all as f64 / costs.redraw_least).min(REDRAWS as f64);
+        (folds + 1.0) * (steps.all as f64 * step + redraws * costs.redraw)
             + validations * folds.max(1.0) * costs.validation
             + costs.evaluation
     }
@@ -153,6 +192,17 @@ mod tests {
             assert!((cost / seconds - 1.0).abs() < 0.02, "{seconds} {folds}: {cost} {steps:?}");
             let validations = steps.all.div_ceil(steps.validation_every);
             assert!((35..=40).contains(&validations), "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn so_do_redraws_of_what_is_missing_be_they_few_or_all_that_are_wanted() {
+        let holed = Costs { redraw: 4.0, redraw_least: 50.0, ..COSTS };
+        for (seconds, all) in [(200.0, false), (3600.0, true)] {
+            let steps = steps(&holed, seconds, seconds, 0.0, 0.1);
+            let cost = cost(&holed, steps, 0.0, 0.1);
+            assert!((cost / seconds - 1.0).abs() < 0.02, "{seconds}: {cost} {steps:?}");
+            assert_eq!(steps.all as f64 > REDRAWS as f64 * holed.redraw_least, all, "{steps:?}");
         }
     }
 

@@ -358,7 +358,7 @@ impl Session {
         let rows = TrainingRows::new(data, train, weights, &streams)?;
         rows.restore(&self.drawn);
         let mut drawn = rows.drawn();
-        let redraw_every = TrainingRows::redraw_every(config.training.num_steps);
+        let redraw_every = rows.redraw_every(&config.training);
         let workers = &self.workers;
         let is_first = workers.is_first();
         // Training ends by the watch or by the clock, and what comes after it by the watch alone.
