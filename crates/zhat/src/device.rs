@@ -101,13 +101,7 @@ impl DeviceName {
         }
         let devices = self.interface.devices();
         let number = devices.len();
-        let found = devices.into_iter().nth(self.index).map(|mut device| {
-            // Mesa's software device crashes on what is true or false in a byte, and others store it no faster. It can be said once for
-            // each device: whoever opens it again finds it said.
-            let _ = device.configure(BoolDType::U32);
-            Some(device)
-        });
-        found.ok_or_else(|| {
+        let Some(mut device) = devices.into_iter().nth(self.index) else {
             let expected = match number {
                 0 => format!("cpu: {name} finds no device on this machine"),
                 1 => format!("{name}: it finds one device on this machine"),
@@ -115,8 +109,17 @@ impl DeviceName {
                     format!("{name}:0 to {name}:{}, the devices of this machine", number - 1)
                 }
             };
-            Error::setting("device", self, expected)
-        })
+            return Err(Error::setting("device", self, expected));
+        };
+        // Mesa's software device crashes on what is true or false in a byte, and others store it no faster. It can be said once for
+        // each device: whoever opens it again finds it said.
+        let _ = device.configure(BoolDType::U32);
+        if crashes(&describe(self.interface, &device), cfg!(feature = "vulkan")) {
+            let expected = "another device: Mesa's software device crashes on the SPIR-V that a build with vulkan gives it. It works \
+                            as wgpu in a build with `--features wgpu` and without vulkan";
+            return Err(Error::setting("device", self, expected));
+        }
+        Ok(Some(device))
     }
 }
 
@@ -185,9 +188,22 @@ fn describe(interface: Interface, device: &Device) -> String {
     format!("{device:?}")
 }
 
+/// Whether a device of this name ends the program in the middle of its work, rather than with an error: Mesa 22.3 and 25.0 do where
+/// kernels are SPIR-V.
+fn crashes(name: &str, is_spirv: bool) -> bool {
+    is_spirv && name.contains("llvmpipe")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mesas_software_device_is_refused_where_it_would_crash_and_others_are_not() {
+        assert!(crashes("llvmpipe (LLVM 15.0.6, 256 bits)", true));
+        assert!(!crashes("llvmpipe (LLVM 15.0.6, 256 bits)", false));
+        assert!(!crashes("NVIDIA H100 PCIe", true));
+    }
 
     #[test]
     fn names_are_read_and_written() {
