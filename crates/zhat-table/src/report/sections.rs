@@ -212,11 +212,12 @@ fn training(result: &FitReport, metrics: &[MetricsRecord]) -> Figure {
     if let Some((low, high)) = limits::of_falling(&loss, &of_proposal) {
         training = training.y_limits(low, high);
     }
-    let training = training.series(Series::line("loss", Colour::BLUE, loss)).series(Series::line(
-        "−log q",
-        Colour::SKY,
-        of_proposal,
-    ));
+    // Where the proposal is the density, both are one line.
+    let is_one = loss == of_proposal;
+    training = training.series(Series::line("loss", Colour::BLUE, loss));
+    if !is_one {
+        training = training.series(Series::line("−log q", Colour::SKY, of_proposal));
+    }
     let proposal = curve(result, metrics, |point| point.proposal, |line| line.validation_proposal);
     let validation = validation(result, validation_curve(result, metrics), proposal);
     // Cross-validation may have chosen no step at all.
@@ -240,11 +241,15 @@ fn validation(result: &FitReport, model: Vec<(f64, f64)>, proposal: Vec<(f64, f6
         let line = Series::line("", Colour::GREY, vec![(kept, low), (kept, high)]);
         panel = panel.y_limits(low, high).series(line.with_stroke(Stroke::Dashed));
     }
-    panel = panel.series(Series::line("model", Colour::VERMILION, model)).series(Series::line(
-        "proposal",
-        Colour::SKY,
-        proposal,
-    ));
+    if model == proposal {
+        panel = panel.series(Series::line("density", Colour::VERMILION, model));
+    } else {
+        panel = panel.series(Series::line("model", Colour::VERMILION, model)).series(Series::line(
+            "proposal",
+            Colour::SKY,
+            proposal,
+        ));
+    }
     match point {
         Some(point) => {
             let label = format!("kept: step {kept}, {:.3}", point.1).replace('-', "−");
