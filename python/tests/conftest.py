@@ -18,7 +18,7 @@ def mixed_frame(rows=1200, seed=0):
     frame = pd.DataFrame(
         {
             "height": height.astype("float32"),
-            "weight": 0.9 * (height - 100) + rng.normal(0, 5, rows),
+            "weight": (0.9 * (height - 100) + rng.normal(0, 5, rows)).round(1),
             "children": rng.poisson(1.5, rows),
             "pets": pd.array(rng.poisson(0.7, rows), dtype="Int64"),
             "region": pd.Categorical(region, categories=["north", "east", "west"]),

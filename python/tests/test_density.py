@@ -81,6 +81,7 @@ def test_frames_come_back_with_names_and_types(frame, fitted_frame):
     assert draws.dtypes.astype(str).to_dict() == frame.dtypes.astype(str).to_dict()
     assert set(draws["word"]) <= {"tall", "short", "other"}
     assert draws["region"].cat.categories[:3].tolist() == ["north", "east", "west"]
+    assert (draws["weight"] == draws["weight"].round(1)).all() and draws["height"].nunique() == 50
     assert draws["born"].between("1985-01-01", "2020-01-01").all()
     given = fitted_frame.sample(20, given={"region": "north", "children": 2})
     assert (given["region"] == "north").all() and (given["children"] == 2).all()

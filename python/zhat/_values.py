@@ -47,13 +47,15 @@ def _number(word: str) -> float | None:
 
 
 def decoded(values: np.ndarray, column: Column, kind: dict | None, place: int, texts: Texts) -> np.ndarray:
-    """Numbers and codes of a column as numbers, words (objects) or moments (datetime64); NaN, None and NaT where missing."""
+    """Numbers and codes of a column as numbers (with the decimals of the rows), words (objects) or moments (datetime64); NaN, None and NaT where
+    missing."""
     values = np.asarray(values, dtype=np.float64)
     name = kind["kind"] if kind else "continuous"
     missing = np.isnan(values)
     if column.role == "number":
         if name != "categorical":
-            return values
+            form = kind.get("form", {}) if kind else {}
+            return np.round(values, form["decimals"]) if form.get("form") == "decimals" else values
         numbers = [_number(word) for word in kind["levels"]]
         levels = np.array([np.nan if number is None else number for number in numbers] + [np.nan])
         return levels[np.where(missing, -1, values).astype(np.int64)]
