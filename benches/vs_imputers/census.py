@@ -41,7 +41,7 @@ def fitting(a):
         part.to_csv(a.cache / "census.csv", index=False)
         shutil.rmtree(a.cache / "census", ignore_errors=True)
         text, seconds = zhat(a, "fit", a.cache / "census.csv", "--out", a.cache / "census", "--seed", a.seed, "--json")
-        found = json.loads(text)
+        found = json.loads(text)["test"]
         rows.append([label, str(len(part)), f"{found['log_likelihood']:.3f} ± {found['se_test']:.3f}", f"{seconds:.0f} s"])
     print("\nA table of 14 mixed columns, `zhat fit` without any setting\n")
     print_table(["", "rows", "test log-likelihood", "processor"], rows)
