@@ -18,9 +18,9 @@ use crate::data::{Standardiser, Table, fill};
 use crate::error::Result;
 use crate::prepare::Prepared;
 
-/// How often in a run what is missing is drawn anew, at most: draws that are kept for longer are learnt by heart.
-pub(super) const REDRAWS: u64 = 40;
-/// And how often a row is seen in between at least, since a redraw takes as long as seeing it some times.
+/// How often in a run what is missing is drawn anew, at the least and at most: draws that are kept for longer are learnt by heart.
+pub(super) const REDRAWS: [u64; 2] = [4, 40];
+/// Within these, how often a row is seen in between, since a redraw takes as long as seeing it some times.
 const SEEN: usize = 2;
 /// Particles of a redraw: with few of them it moves less, is as right, and there is time for more redraws.
 const PARTICLES: usize = 3;
@@ -87,7 +87,7 @@ impl TrainingRows {
     /// Steps from one redraw of what is missing to the next.
     pub fn redraw_every(&self, training: &TrainingConfig) -> u64 {
         let rows = self.values.borrow().len() / self.features;
-        (training.num_steps / REDRAWS).max(least_between(rows, training.batch_size))
+        redraw_every(training.num_steps, between(rows, training.batch_size))
     }
 
     /// Draws what is missing anew, by the model as it is.
@@ -137,9 +137,15 @@ impl TrainingRows {
     }
 }
 
-/// Steps from one redraw of what is missing to the next at the least.
-pub(super) fn least_between(rows: usize, batch_size: usize) -> u64 {
+/// Steps in which rows are seen as often as they are between two redraws of what is missing.
+pub(super) fn between(rows: usize, batch_size: usize) -> u64 {
     (SEEN * rows).div_ceil(batch_size).max(1) as u64
+}
+
+/// Steps from one redraw to the next: as many as `between`, unless that makes too few or too many redraws of so many steps.
+fn redraw_every(num_steps: u64, between: u64) -> u64 {
+    let [fewest, most] = REDRAWS;
+    between.min(num_steps / fewest).max(num_steps / most).max(1)
 }
 
 impl DataSource for TrainingRows {
@@ -208,4 +214,21 @@ pub(super) fn numbers(data: &Prepared, rows: &[f32], streams: &Streams) -> Vec<f
     data.standardiser.spread(&mut rows, &mut rng);
     let is_number = |(at, _): &(usize, f32)| !kinds[at % features].is_categorical();
     rows.into_iter().enumerate().filter(is_number).map(|(_, value)| value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_runs_of_many_rows_redraw_a_few_times_and_long_ones_of_few_rows_not_too_often() {
+        assert_eq!(redraw_every(1_000, between(20_000, 256)), 157);
+        assert_eq!(
+            redraw_every(1_000, between(1_000_000, 256)),
+            250,
+            "less than one pass over the rows"
+        );
+        assert_eq!(redraw_every(8_000, between(1_000, 256)), 200);
+        assert_eq!(redraw_every(2, between(1_000, 256)), 1);
+    }
 }

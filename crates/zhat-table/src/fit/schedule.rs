@@ -12,7 +12,7 @@ use super::beside::Beside;
 use super::clock::Limit;
 use super::config::FitConfig;
 use super::evaluation::work_of_evaluation;
-use super::rows::{REDRAWS, TrainingRows, least_between};
+use super::rows::{REDRAWS, TrainingRows, between};
 use super::timing::{StepSeconds, StepTimer};
 use super::validation::Validator;
 use crate::density::{Density, Estimation};
@@ -44,21 +44,19 @@ struct Costs {
     evaluation: f64,
     /// Drawing anew what is missing, once.
     redraw: f64,
-    /// Steps from one redraw to the next, at the least.
-    redraw_least: f64,
+    /// Steps from one redraw to the next, unless that makes too few or too many redraws.
+    redraw_every: f64,
 }
 
 impl Costs {
     /// How many steps fit into a time with the redraws among them, if this share of them is warm-up.
     fn steps_within(&self, seconds: f64, warm_up_share: f64) -> u64 {
-        let of_step = self.redraw / self.redraw_least;
+        let of_step = self.redraw / self.redraw_every;
         let StepSeconds { warm_up, full } = self.step;
         let with_redraws = StepSeconds { warm_up: warm_up + of_step, full: full + of_step };
-        let steps = with_redraws.steps_within(seconds, warm_up_share);
-        if steps as f64 <= REDRAWS as f64 * self.redraw_least {
-            return steps;
-        }
-        self.step.steps_within(seconds - REDRAWS as f64 * self.redraw, warm_up_share)
+        let redraws = with_redraws.steps_within(seconds, warm_up_share) as f64 / self.redraw_every;
+        let redraws = redraws.clamp(REDRAWS[0] as f64, REDRAWS[1] as f64);
+        self.step.steps_within(seconds - redraws * self.redraw, warm_up_share)
     }
 }
 
@@ -144,8 +142,8 @@ impl Limit {
                     holed.redraw(&model, 0, workers.threads())
                 })?;
         }
-        let redraw_least = least_between(data.rows[0], config.training.batch_size) as f64;
-        Ok(Costs { step, validation, evaluation, redraw, redraw_least })
+        let redraw_every = between(data.rows[0], config.training.batch_size) as f64;
+        Ok(Costs { step, validation, evaluation, redraw, redraw_every })
     }
 }
 
@@ -171,14 +169,15 @@ mod tests {
         validation: 0.5,
         evaluation: 30.0,
         redraw: 0.0,
-        redraw_least: 1.0,
+        redraw_every: 1.0,
     };
 
     /// Seconds that a run of these steps takes.
     fn cost(costs: &Costs, steps: Steps, folds: f64, share: f64) -> f64 {
         let step = share * costs.step.warm_up + (1.0 - share) * costs.step.full;
         let validations = (steps.all as f64 / steps.validation_every as f64).ceil();
-        let redraws = (steps.all as f64 / costs.redraw_least).min(REDRAWS as f64);
+        let redraws = steps.all as f64 / costs.redraw_every;
+        let redraws = redraws.clamp(REDRAWS[0] as f64, REDRAWS[1] as f64);
         (folds + 1.0) * (steps.all as f64 * step + redraws * costs.redraw)
             + validations * folds.max(1.0) * costs.validation
             + costs.evaluation
@@ -197,12 +196,14 @@ mod tests {
 
     #[test]
     fn so_do_redraws_of_what_is_missing_be_they_few_or_all_that_are_wanted() {
-        let holed = Costs { redraw: 4.0, redraw_least: 50.0, ..COSTS };
-        for (seconds, all) in [(200.0, false), (3600.0, true)] {
+        let holed = Costs { redraw: 4.0, redraw_every: 50.0, ..COSTS };
+        for (seconds, expected) in [(60.0, 4.0..=4.0), (200.0, 15.0..=20.0), (3600.0, 40.0..=40.0)]
+        {
             let steps = steps(&holed, seconds, seconds, 0.0, 0.1);
             let cost = cost(&holed, steps, 0.0, 0.1);
             assert!((cost / seconds - 1.0).abs() < 0.02, "{seconds}: {cost} {steps:?}");
-            assert_eq!(steps.all as f64 > REDRAWS as f64 * holed.redraw_least, all, "{steps:?}");
+            let redraws = (steps.all as f64 / holed.redraw_every).clamp(4.0, 40.0);
+            assert!(expected.contains(&redraws), "{redraws} {steps:?}");
         }
     }
 
