@@ -8,8 +8,12 @@ use crate::error::Result;
 const USUAL_ROWS: usize = 1_000;
 /// Cells of them, at most: with many columns fewer rows have to do.
 const USUAL_CELLS: usize = 20_000;
-/// Rows that say what a usual cell is like given all the others.
-const USUAL_FOR_OTHERS: usize = 50;
+/// Rows that say what a usual cell is like given all the others, at most and at least.
+const USUAL_FOR_OTHERS: [usize; 2] = [50, 5];
+/// Rows times pairs of columns that are looked at given all the others: each cell is summed over by particles that go through the columns after it.
+const PAIRS_FOR_OTHERS: usize = 3_000;
+/// With more columns cells are looked at given those before them alone.
+const COLUMNS_FOR_OTHERS: usize = 24;
 
 /// The strangest rows, and what the density says of the cells of usual ones, if it says anything.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,10 +75,14 @@ pub fn strangest(density: &dyn Density, rows: &[f32], number: usize) -> Result<S
         }
         _ => Vec::new(),
     };
-    // Not as many usual rows as above: each of their cells is summed over by particles.
-    let few: Vec<usize> =
-        usual.iter().step_by((usual.len() / USUAL_FOR_OTHERS).max(1)).copied().collect();
-    let others = |rows: &[usize]| explained_by_the_others(density, &take(rows)).ok();
+    let [most, least] = USUAL_FOR_OTHERS;
+    let affordable = PAIRS_FOR_OTHERS / (columns * columns);
+    let few = affordable.saturating_sub(number).clamp(least, most).min(usual.len());
+    let few: Vec<usize> = (0..few).map(|at| usual[at * usual.len() / few]).collect();
+    let others = |rows: &[usize]| match columns <= COLUMNS_FOR_OTHERS {
+        true => explained_by_the_others(density, &take(rows)).ok(),
+        false => None,
+    };
     let of_others = others(&few).zip(others(&order));
     let excess_of_others = |place: usize| {
         let Some((usual, strange)) = &of_others else { return Vec::new() };

@@ -3,7 +3,7 @@
 use zhat_report::figure::{Colour, LegendPosition, Panel, Scale, Series, Stroke};
 use zhat_report::page::Page;
 
-use super::shown::{DRAWS, Shown};
+use super::shown::Shown;
 use crate::error::Result;
 
 /// Columns that are shown, at most: each picture is some ten kilobytes of the page.
@@ -39,9 +39,10 @@ pub(super) fn section(page: Page, shown: &Shown) -> Result<Page> {
         false => "Every column".into(),
     };
     let caption = format!(
-        "{which}, as a histogram of {} test rows (blue) and of {DRAWS} draws of the model (red, dashed). Half a percent of the \
+        "{which}, as a histogram of {} test rows (blue) and of {} draws of the model (red, dashed). Half a percent of the \
          test rows on either side is left out.",
-        shown.rows()
+        shown.rows(),
+        shown.num_draws()
     );
     Ok(page.grid(&panels, &caption)?)
 }

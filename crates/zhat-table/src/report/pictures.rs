@@ -4,7 +4,7 @@ use zhat_report::figure::{Colour, Colours, Density as Picture, Figure, Panel, Sc
 use zhat_report::page::Page;
 
 use super::Finished;
-use super::shown::{DRAWS, Shown};
+use super::shown::Shown;
 use crate::density::Density;
 use crate::error::Result;
 
@@ -31,7 +31,9 @@ pub(super) fn all(page: Page, run: &Finished, shown: &Shown) -> Result<Page> {
     if shown.columns.len() > 2 || is_counted || data.has_holes() || !run.result.test.tail.falls {
         let panel =
             panel("Model", columns, histogram(draws, features, window(draws, features), GRID));
-        let caption = format!("Density of the first two columns, from {DRAWS} draws of the model.");
+        let number = shown.num_draws();
+        let caption =
+            format!("Density of the first two columns, from {number} draws of the model.");
         return Ok(page.figure(&Figure::new(vec![panel]), &caption)?);
     }
     let mut rows = data.in_units(&[data.train.as_slice(), &data.validation].concat());

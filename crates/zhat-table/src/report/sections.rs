@@ -6,7 +6,7 @@ use zhat_report::figure::{Colour, Figure, Marker, Panel, Scale, Series, Stroke};
 use zhat_report::page::Page;
 use zhat_report::{Align, Setting, Table};
 
-use super::shown::{DRAWS, Shown};
+use super::shown::Shown;
 use super::{
     Finished, conditionals, correlations, drawn, limits, marginals, pictures, rows_and_draws,
 };
@@ -102,7 +102,7 @@ fn data_and_model(page: Page, run: &Finished, heading: fn(Page, &str) -> Page) -
         [] => page,
         kinds => page.table("What they are", &kinds_table(kinds)),
     };
-    let page = match worth_fewer(DRAWS, shown.draws.effective_sample_size) {
+    let page = match worth_fewer(shown.num_draws(), shown.draws.effective_sample_size) {
         Some(warning) => page.text(&format!("In the pictures, {warning}.")),
         None => page,
     };

@@ -10,8 +10,18 @@ use crate::error::Result;
 use crate::fitted::draws_like;
 use crate::prepare::Prepared;
 
-/// Draws of the model.
-pub(super) const DRAWS: usize = 20_000;
+/// Draws of the model, at least and at most.
+const DRAWS: [usize; 2] = [2_000, 20_000];
+/// Cells of them that cost little whatever the model is.
+const CHEAP_CELLS: usize = 60_000;
+/// Draws for every test row: with so many nearly all of the chance in a comparison is that of the rows.
+const DRAWS_PER_ROW: usize = 4;
+
+/// How many draws stand beside so many test rows.
+fn num_draws(test_rows: usize, columns: usize) -> usize {
+    let [least, most] = DRAWS;
+    (DRAWS_PER_ROW * test_rows).max(CHEAP_CELLS / columns).clamp(least, most)
+}
 
 /// Rows of the data and of the model.
 pub(super) struct Shown<'a> {
@@ -39,7 +49,9 @@ impl<'a> Shown<'a> {
         let test = data.in_units(&data.test);
         // Where columns are given, draws have those of the test rows.
         let like = if test.is_empty() { &data.in_units(&data.train) } else { &test };
-        let draws = draws_like(density, like, DRAWS, &streams)?;
+        let columns = density.columns().len();
+        let number = num_draws(test.len() / columns, columns);
+        let draws = draws_like(density, like, number, &streams)?;
         let as_read = data.test_as_read();
         let kinds = run.fitted.kinds();
         Ok(Ok(Self { columns: density.columns(), data, test, as_read, draws, kinds }))
@@ -75,8 +87,27 @@ impl<'a> Shown<'a> {
         (names, values)
     }
 
+    /// Number of draws.
+    pub fn num_draws(&self) -> usize {
+        self.draws.rows.len() / self.columns.len()
+    }
+
     /// Number of test rows.
     pub fn rows(&self) -> usize {
         self.test.len() / self.columns.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_many_for_many_rows_and_for_few_columns() {
+        assert_eq!(num_draws(2_000, 2), 20_000);
+        assert_eq!(num_draws(30, 4), 15_000);
+        assert_eq!(num_draws(57, 30), 2_000);
+        assert_eq!(num_draws(1_902, 10), 7_608);
+        assert_eq!(num_draws(100_000, 6), 20_000);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::atoms::Atoms;
 use super::cells::{ENDS, Node, around, fineness};
 use super::classes::Classes;
-use super::config::{ArEbmConfig, HeadForm, ScaleForm};
+use super::config::{ArEbmConfig, EnergyForm, HeadForm, ScaleForm};
 use super::kind::FeatureKind;
 use super::mixture::Mixture;
 use super::quadrature::{Rule, normal_nodes};
@@ -34,9 +34,23 @@ pub struct Head {
     /// Raw outputs of the mixture and of the spline.
     outputs: [usize; 2],
     shares: Vec<f32>,
+    /// Normals of less than this share have no nodes.
+    least_share: f32,
 }
 
+/// What an integral over the base may lose by a normal that has no nodes, relative to all of it.
+const NEGLIGIBLE: f64 = 1e-7;
+
 impl ArEbmConfig {
+    /// The share below which a normal can be left out of integrals over the base. A tilt has a bound, and with it what is lost; a free
+    /// energy may have its mass where the base has none.
+    fn least_share(&self) -> f32 {
+        match self.energy_form {
+            EnergyForm::Tilted => (NEGLIGIBLE * (-2.0 * self.tilt_bound).exp()) as f32,
+            EnergyForm::Free => 0.0,
+        }
+    }
+
     pub(super) fn has_mixture(&self) -> bool {
         self.head != HeadForm::Spline
     }
@@ -102,6 +116,7 @@ impl Head {
                 atoms: None,
                 outputs: [0, 0],
                 shares: Vec::new(),
+                least_share: 0.0,
             },
             FeatureKind::Atoms { values } => {
                 Self { atoms: Some(Atoms::new(values)), ..Self::new(config) }
@@ -124,6 +139,7 @@ impl Head {
             atoms: None,
             outputs: [mixture, spline],
             shares: vec![1.0; config.num_parts()],
+            least_share: config.least_share(),
         }
     }
 
@@ -276,13 +292,13 @@ impl Head {
         let mut shares = self.shares.iter();
         let mut share = || *shares.next().expect("a share for each part");
         if let Some(mixture) = &self.mixture {
-            mixture_nodes(mixture, share(), rule, out);
+            mixture_nodes(mixture, share(), self.least_share, rule, out);
         }
         if let Some(spline) = &self.spline {
             spline.nodes(rule, share(), |x, weight| out.push([x, weight]));
         }
         if let Some(known) = &self.known {
-            mixture_nodes(known, share(), rule, out);
+            mixture_nodes(known, share(), self.least_share, rule, out);
         }
     }
 
@@ -301,14 +317,14 @@ impl Head {
         let mut shares = self.shares.iter();
         let mut share = || *shares.next().expect("a share for each part");
         if let Some(mixture) = &self.mixture {
-            mixture_nodes_around(mixture, share(), x, out);
+            mixture_nodes_around(mixture, share(), self.least_share, x, out);
         }
         if let Some(spline) = &self.spline {
             let node = |at, weight, below| out.push(Node { at, weight, below });
             spline.nodes_around(x, share(), node);
         }
         if let Some(known) = &self.known {
-            mixture_nodes_around(known, share(), x, out);
+            mixture_nodes_around(known, share(), self.least_share, x, out);
         }
     }
 
@@ -335,18 +351,36 @@ impl Head {
     }
 }
 
-fn mixture_nodes(mixture: &Mixture, share: f32, rule: Rule, out: &mut Vec<[f32; 2]>) {
+fn mixture_nodes(
+    mixture: &Mixture,
+    share: f32,
+    least_share: f32,
+    rule: Rule,
+    out: &mut Vec<[f32; 2]>,
+) {
     for [weight, mean, scale] in mixture.components() {
         let weight = weight * share;
+        if weight < least_share {
+            continue;
+        }
         for &[z, node] in normal_nodes(rule.nodes(weight, scale)) {
             out.push([mean + scale * z, weight * node]);
         }
     }
 }
 
-fn mixture_nodes_around(mixture: &Mixture, share: f32, x: f32, out: &mut Vec<Node>) {
+fn mixture_nodes_around(
+    mixture: &Mixture,
+    share: f32,
+    least_share: f32,
+    x: f32,
+    out: &mut Vec<Node>,
+) {
     for [weight, mean, scale] in mixture.components() {
         let weight = weight * share;
+        if weight < least_share {
+            continue;
+        }
         around(ENDS, (x - mean) / scale, fineness(weight, scale), |z, node, below| {
             out.push(Node { at: mean + scale * z, weight: weight * node, below });
         });
@@ -410,6 +444,34 @@ mod tests {
             assert!((sum(&|_| 1.0) - 1.0).abs() < 1e-5, "{config:?}");
             assert!((sum(&f) - mean).abs() < 1e-3, "{config:?} {} {mean}", sum(&f));
         }
+    }
+
+    #[test]
+    fn a_normal_of_next_to_no_share_has_nodes_only_where_an_energy_may_have_its_mass_there() {
+        let nodes = |energy_form: EnergyForm, far: f32| {
+            let config = ArEbmConfig {
+                mixture_components: 2,
+                scales: ScaleForm::Exponential,
+                energy_form,
+                ..ArEbmConfig::new(1)
+            };
+            let (mut head, mut nodes) = (Head::new(&config), Vec::new());
+            head.set(&[0.0, far, -1.0, 3.0, 0.0, 0.2], None);
+            head.nodes(Rule::Fine, &mut nodes);
+            nodes
+        };
+        // The largest tilt on the one, the smallest on the other: nothing could be lost more.
+        let integral = |nodes: &[[f32; 2]]| -> f64 {
+            let tilt = |at: f32| if at > 1.0 { 4.0f64 } else { -4.0 };
+            nodes.iter().map(|&[at, weight]| f64::from(weight) * tilt(at).exp()).sum()
+        };
+        let (all, few) = (nodes(EnergyForm::Free, -28.0), nodes(EnergyForm::Tilted, -28.0));
+        assert!(few.len() < all.len() && few.iter().all(|node| all.contains(node)));
+        assert!((integral(&few) / integral(&all) - 1.0).abs() < 1e-6);
+        // A share that a tilt can make something of stays.
+        let [all, few] =
+            [EnergyForm::Free, EnergyForm::Tilted].map(|energy_form| nodes(energy_form, -14.0));
+        assert_eq!(all, few);
     }
 
     #[test]
