@@ -10,9 +10,12 @@ const STANDS_OUT: f64 = 20.0;
 /// Atoms, at most, and different values that have to be left elsewhere.
 const MOST_ATOMS: usize = 8;
 const LEAST_ELSEWHERE: usize = 20;
+/// How far off a scale a value may be, in its steps, and how many of these there may be.
+const OFF_THE_SCALE: f64 = 0.01;
+const MOST_STEPS: f64 = 50.0;
 
 /// Values that come again and again among others that hardly ever do: in more than one row of a hundred, and in many times more than any
-/// other value on average. Decimals that a measurement was rounded to are none, since all of them come again.
+/// other value on average. Decimals that a measurement was rounded to are none, since all of them come again, or all are steps of a scale.
 pub(super) fn atoms(values: &[f32]) -> Vec<f32> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f32::total_cmp);
@@ -33,7 +36,20 @@ pub(super) fn atoms(values: &[f32]) -> Vec<f32> {
     found.retain(|(count, _)| *count as f64 > STANDS_OUT * usual);
     let mut found: Vec<f32> = found.into_iter().map(|(_, value)| value).collect();
     found.sort_unstable_by(f32::total_cmp);
-    found
+    if are_steps(&found) { Vec::new() } else { found }
+}
+
+/// Whether values, in ascending order, are steps of one scale, to which some measurements were rounded and others not: three at least, since
+/// any two are.
+fn are_steps(values: &[f32]) -> bool {
+    let places: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
+    let gaps = places.windows(2).map(|pair| pair[1] - pair[0]);
+    let step = gaps.fold(f64::INFINITY, f64::min);
+    let is_step = |place: &f64| {
+        let steps = (place - places[0]) / step;
+        (steps - steps.round()).abs() < OFF_THE_SCALE && steps < MOST_STEPS
+    };
+    places.len() > 2 && places.iter().all(is_step)
 }
 
 /// Where atoms are put on the line: where they are, if the others could be there; or else beyond all of them.

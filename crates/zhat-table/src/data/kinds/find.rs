@@ -433,8 +433,13 @@ mod tests {
         let share = found(share, "a");
         assert_eq!(share.kind, Kind::Bounded { low: 0.0, high: 1.0 });
         assert!(share.atoms[0].place < -4.0 && share.atoms[1].place > 4.0, "{:?}", share.atoms);
-        // Rounded to tenths all of them come again.
+        // Rounded to tenths all of them come again, and of those that were rounded in part all that do are steps of a scale.
         assert!(found(|row| (row % 31) as f32 * 0.1 + 2.0, "a").atoms.is_empty());
+        let in_part = |scale: [f32; 3]| {
+            found(move |row| scale.get(row % 5).map_or(4.0 * spread(row), |&step| step), "a").atoms
+        };
+        assert!(in_part([0.5, 1.0, 2.5]).is_empty());
+        assert_eq!(in_part([0.5, 1.0, 2.2]).len(), 3);
     }
 
     #[test]
