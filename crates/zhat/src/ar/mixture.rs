@@ -102,11 +102,7 @@ impl Mixture {
         // Padding has a scale of one and no weight.
         self.scales.as_flattened_mut().fill(1.0);
         self.scales.as_flattened_mut()[..m].copy_from_slice(scales);
-        let heights = self.heights.as_flattened_mut().iter_mut();
-        let known = self.weights.as_flattened().iter().zip(self.scales.as_flattened());
-        for (height, (weight, scale)) in heights.zip(known).take(m) {
-            *height = weight.max(f32::MIN_POSITIVE).ln() - scale.ln();
-        }
+        known_heights(self);
     }
 
     /// Weight, mean and scale of every component.
@@ -230,6 +226,20 @@ fn log_sum_terms<const FMA: bool>(mixture: &Mixture, x: f32) -> f32 {
         sum += total(&values);
     }
     largest + ln::<FMA>(sum)
+}
+
+dispatch! {
+    /// The heights of components whose scales are no network's. What is only there to fill a strip keeps its own, of no weight.
+    pub fn known_heights<const FMA: bool>(mixture: &mut Mixture) {
+        let Mixture { components, heights, weights, scales, .. } = mixture;
+        let known = weights.iter().zip(scales.iter());
+        for (block, (heights, (weights, scales))) in heights.iter_mut().zip(known).enumerate() {
+            for l in 0..STRIP {
+                let height = ln::<FMA>(weights[l].max(f32::MIN_POSITIVE)) - ln::<FMA>(scales[l]);
+                heights[l] = if block * STRIP + l < *components { height } else { heights[l] };
+            }
+        }
+    }
 }
 
 dispatch! {

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use super::{GaussianMixture, triangle};
-use crate::ar::simd::dispatch;
+use crate::ar::simd::{dispatch, exp};
 
 /// Log-weights are not smaller than this: finite, also after a few additions in single precision.
 const LEAST_LOG_WEIGHT: f64 = -1e30;
+
+/// Sums side by side.
+const LANES: usize = 16;
 
 /// Means are not larger than this, as a row of the largest single-precision numbers could have them.
 const LARGEST_MEAN: f64 = 1e38;
@@ -174,13 +177,8 @@ impl Conditionals {
         for (mean, &value) in self.means[own.clone()].iter_mut().zip(&self.next_means) {
             *mean = value.clamp(-LARGEST_MEAN, LARGEST_MEAN) as f32;
         }
-        let largest = self.log_joint.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let share = |value: &f64| {
-            let below = value - largest;
-            // Less than the rounding of the sum.
-            if below > -37.0 { below.exp() } else { 0.0 }
-        };
-        let total = largest + self.log_joint.iter().map(share).sum::<f64>().ln();
+        let mut total = 0.0;
+        log_sum(&self.log_joint, &mut total);
         for (log_weight, value) in self.log_weights[own].iter_mut().zip(&mut self.log_joint) {
             // What the components have in common is taken away, so that sums over a long row keep their digits.
             *value -= total;
@@ -198,6 +196,31 @@ fn across<T>(components: usize, length: usize, value: impl Fn(usize, usize) -> T
 }
 
 dispatch! {
+    /// `log sum e^x`, to single precision relative to the largest term.
+    pub fn log_sum<const FMA: bool>(values: &[f64], out: &mut f64) {
+        let (whole, rest) = values.as_chunks::<LANES>();
+        let mut highest = [f64::NEG_INFINITY; LANES];
+        for values in whole {
+            for (highest, value) in highest.iter_mut().zip(values) {
+                *highest = highest.max(*value);
+            }
+        }
+        for (highest, value) in highest.iter_mut().zip(rest) {
+            *highest = highest.max(*value);
+        }
+        let largest = highest.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let mut sums = [0.0f32; LANES];
+        for values in whole {
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum += exp::<FMA>((value - largest) as f32);
+            }
+        }
+        for (sum, value) in sums.iter_mut().zip(rest) {
+            *sum += exp::<FMA>((value - largest) as f32);
+        }
+        *out = largest + f64::from(sums.iter().sum::<f32>()).ln();
+    }
+
     /// `out = mean + sum_e L_de z_e` of every component.
     pub fn predict<const FMA: bool>(mean: &[f64], factors: &[f64], z: &[f64], out: &mut [f64]) {
         let number = mean.len();
