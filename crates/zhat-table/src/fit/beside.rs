@@ -25,8 +25,8 @@ const SHARES: [f64; 6] = [0.05, 0.2, 0.4, 0.6, 0.8, 0.95];
 const REPEATS: f64 = 8.0;
 /// Multiplications in an iteration of EM at most, and so many fits of a size as together have no more.
 const MOST_WORK: f64 = 1.5e8;
-/// Iterations that a fit usually takes, and those that it is timed by.
-const ITERATIONS: f64 = 120.0;
+/// Iterations that a fit takes, rather too many than too few, and those that it is timed by.
+const ITERATIONS: f64 = 200.0;
 const TIMED: usize = 4;
 /// And the components.
 const TIMED_COMPONENTS: usize = 10;
@@ -81,7 +81,7 @@ impl Beside {
         let (streams, features) = (streams(config), data.num_numbers());
         let train = numbers(data, &data.train, &streams);
         let held_out = numbers(data, &data.validation, &streams.derive("validation", 0));
-        let selection = selection(data);
+        let selection = selection(config, data);
         let (judged, of_all) = pool(threads)?.install(|| -> zhat::Result<_> {
             let selected = select(&train, &held_out, features, &selection, &streams, watch)?;
             let all = [&train[..], &held_out[..]].concat();
@@ -106,7 +106,7 @@ impl Beside {
         }
         let (streams, features) = (streams(config), data.num_numbers());
         let rows = numbers(data, &data.train, &streams);
-        let selection = selection(data);
+        let selection = selection(config, data);
         let rows = &rows[..rows.len().min(selection.most_rows * features)];
         let components = TIMED_COMPONENTS.min(selection.most_components).min(rows.len() / features);
         let pool = pool(workers.threads())?;
@@ -125,6 +125,20 @@ impl Beside {
         // The ladder up to the largest takes as long as three of them, of every kind.
         let fits = (3 * selection.fits(rows.len() / features) + 2 * selection.repeats) as f64;
         Ok(of_largest * ITERATIONS * fits * (1.0 + AGAIN))
+    }
+
+    /// So few components at most that fitting takes no longer than some seconds, if it takes so many.
+    pub fn components_within(
+        config: &FitConfig,
+        data: &Prepared,
+        takes: f64,
+        seconds: f64,
+    ) -> usize {
+        if takes <= seconds {
+            return config.validation.mixture_components;
+        }
+        let most = selection(config, data).most_components;
+        ((most as f64 * seconds / takes) as usize).max(1)
     }
 
     /// The model with the stack beside it, if that is better by more than one standard error.
@@ -177,12 +191,13 @@ fn streams(config: &FitConfig) -> Streams {
 }
 
 /// As many components and fits as are worth their time.
-fn selection(data: &Prepared) -> Selection {
+fn selection(config: &FitConfig, data: &Prepared) -> Selection {
     let usual = Selection { starts: 1, ..Selection::default() };
     let (rows, numbers) = (data.rows[0].min(usual.most_rows), data.num_numbers());
     let of_component = (usual.fits(rows) * rows * numbers * (numbers + 1)) as f64;
     let most = usual.most_components.min((MOST_WORK / of_component) as usize).max(1);
     let repeats = (MOST_WORK / (most as f64 * of_component)).clamp(1.0, REPEATS) as usize;
+    let most = most.min(config.validation.mixture_components);
     Selection { most_components: most, repeats, ..usual }
 }
 

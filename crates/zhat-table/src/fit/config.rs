@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 use zhat::ar::{ArEbmConfig, ArStepConfig, Conditioner, EnergyForm, Normalisation};
 use zhat::criterion::Method;
+use zhat::gaussian_mixture::Selection;
 use zhat::train::{OptimiserConfig, Schedule, TrainingConfig};
 
 use super::validation::Base;
@@ -110,6 +111,13 @@ pub struct ValidationConfig {
     /// validation rows likeliest, if any.
     #[serde(default)]
     pub stack_mixtures: bool,
+    /// Components of each of them at most; fewer where they would take too long.
+    #[serde(default = "most_components")]
+    pub mixture_components: usize,
+}
+
+fn most_components() -> usize {
+    Selection::default().most_components
 }
 
 impl ValidationConfig {
@@ -187,6 +195,7 @@ impl FitConfig {
                 cross_validate_below: 1000,
                 folds: 5,
                 stack_mixtures: false,
+                mixture_components: most_components(),
             },
             evaluation: Estimation::new(20_000, 10),
         }
@@ -346,6 +355,7 @@ impl FitConfig {
             ("log-every", self.log_every as usize, 1),
             ("validation.particles", self.validation.particles, 1),
             ("validation.folds", self.validation.folds, 2),
+            ("validation.mixture-components", self.validation.mixture_components, 1),
             ("evaluation.particles", self.evaluation.particles, 1),
             ("evaluation.estimates", self.evaluation.estimates, 2),
         ] {

@@ -27,6 +27,8 @@ const VALIDATIONS: f64 = 40.0;
 const FEWEST_VALIDATIONS: f64 = 4.0;
 /// Share of the time that validations may take.
 const VALIDATION_SHARE: f64 = 0.2;
+/// Share of the time that mixtures beside the networks may take.
+const MIXTURES_SHARE: f64 = 0.25;
 /// Share of the steps from one validation to the next that it may take where there are more of them.
 const CHEAP: f64 = 0.05;
 /// Share of the time that is for steps at least, however long the last evaluation takes.
@@ -84,16 +86,20 @@ impl Limit {
         config.check_memory(data.columns.len(), workers.threads())?;
         let costs = self.costs(config, data, workers, watch)?;
         let mixtures = Beside::seconds(config, data, self.time().clock, workers, watch)?;
+        let affordable = MIXTURES_SHARE * seconds;
+        let components = Beside::components_within(config, data, mixtures, affordable);
+        let mixtures = mixtures.min(affordable);
         let folds =
             if config.is_cross_validated(data) { config.validation.folds as f64 } else { 0.0 };
         let share = config.step.warm_up as f64 / config.training.num_steps as f64;
         let mut steps = steps(&costs, FORESEEN * self.left() - mixtures, seconds, folds, share);
         // Clocks differ, and plans must not.
-        let plan = [steps.all, steps.validation_every].map(u64::to_le_bytes).concat();
-        let plan = workers.of_first(plan);
-        if let ([all, validation_every], []) = plan.as_chunks::<8>() {
+        let plan = [steps.all, steps.validation_every, components as u64];
+        let plan = workers.of_first(plan.map(u64::to_le_bytes).concat());
+        if let ([all, validation_every, components], []) = plan.as_chunks::<8>() {
             steps.all = u64::from_le_bytes(*all);
             steps.validation_every = u64::from_le_bytes(*validation_every);
+            config.validation.mixture_components = u64::from_le_bytes(*components) as usize;
         }
         config.scale_to(steps.all);
         config.training.checkpoint_every = steps.validation_every;

@@ -93,6 +93,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("validation.recalibrate", "true, false", "Whether a base that is the density is made as sure of itself at the end as validation rows say"),
     setting("validation.cross-validate-below", "whole number", "With fewer rows, cross-validation chooses the number of steps; 0 for never"),
     setting("validation.stack-mixtures", "true, false", "Whether Gaussian mixtures stand beside the trained networks, where validation rows are likelier so"),
+    setting("validation.mixture-components", "whole number", "Components of each of these mixtures at most"),
     setting("validation.folds", "whole number", "Parts of the rows in a cross-validation"),
 
     setting("evaluation.particles", "whole number", "Particles of each estimate of log Z at the end"),
