@@ -4,7 +4,8 @@
 A row is a data set with a budget, a column a model. A cell is the mean test log-likelihood over the seeds of the split, in
 nats per row of standardised data, its standard error over the seeds, in brackets the standard error over the test rows (mean
 over the seeds), and the processor seconds that the whole process really used. Every model has one thread and the same rows.
-`--step` times a training step of the new default against the PyTorch prototype's instead.
+`--choices` fits zhat's default and its neighbours that differ in one choice instead, and `--step` times a training step against
+the PyTorch prototype's.
 """
 import argparse, concurrent.futures, hashlib, json, os, pathlib, shutil, statistics, subprocess, sys
 
@@ -15,6 +16,23 @@ ROOT = HERE.parent.parent
 PEERS = ["gmm", "kde", "nsf"]
 # Features, batch and the preset of zhat with that many features.
 STEP_SHAPES = [(6, 256, "power"), (21, 256, "hepmass"), (43, 128, "miniboone")]
+# What a choice is called, and the settings in which it differs from the default. An energy is trained by a criterion of its own.
+CHOICES = {
+    "the default": [],
+    "one network": ["model.members=1"],
+    "one network, stagewise": ["model.members=1", "model.conditioner=stagewise"],
+    "spline head": ["model.head=spline"],
+    "both heads": ["model.head=both"],
+    "no waves": ["model.waves=0"],
+    "no dropout": ["model.dropout=0"],
+    "no mixtures beside": ["validation.stack-mixtures=false"],
+    "mixture trained along": ["validation.stack-mixtures=false", "model.gaussian-mixture=true"],
+    "not recalibrated": ["validation.recalibrate=false"],
+    "standard units": ["data.marginals=standard"],
+    "tilt trained (RNCE)": ["step.criterion=rnce"],
+    "free energy (RNCE)": ["step.criterion=rnce", "model.energy-form=free"],
+    "one Z for a row (SMC-RNCE)": ["step.criterion=smc-rnce", "model.normalisation=global"],
+}
 
 
 def target_directory():
@@ -65,14 +83,15 @@ def version(model):
     return f"{commit}+{short_hash(changes)}" if changes else commit
 
 
-def zhat_fit(directory, rows, seconds, seed, out):
+def zhat_fit(directory, rows, seconds, seed, out, settings=()):
     """How `zhat fit` is called and what is read from its answer. The rows are in the order training, validation, test, and zhat cuts
     the last ones off, by shares that are rounded to rows: its parts are exactly the split's."""
     share = {part: rows[part] / rows["all"] for part in ("validation", "test")}
     shutil.rmtree(out, ignore_errors=True)
     answer, used = run([PROGRAM, "fit", directory / "all.npy", "--set", "data.split.order=last",
                         "--set", f"data.split.validation={share['validation']!r}", "--set", f"data.split.test={share['test']!r}",
-                        "--seed", seed, "--threads", 1, "--processor-time", f"{seconds:g}s", "--out", out, "--json", "--quiet"])
+                        "--seed", seed, "--threads", 1, "--processor-time", f"{seconds:g}s", "--out", out, "--json", "--quiet",
+                        *[word for setting in settings for word in ("--set", setting)]])
     parts = [rows["train"], rows["validation"], rows["test"]]
     if answer["rows"] != parts:
         raise RuntimeError(f"zhat's parts have {answer['rows']} rows, the split's {parts}")
@@ -164,35 +183,34 @@ def print_table(header, rows):
         print("| " + " | ".join(text.ljust(width) for text, width in zip(row, widths)) + " |")
 
 
-def densities(a):
-    a.cache.mkdir(parents=True, exist_ok=True)
-    cache, sources = Cache(a.cache / "results.jsonl"), {name: name for name in a.sets}
+def splits(a):
+    """Name, seed, directory, rows, hash and budgets of every split of every table."""
+    sources = {name: name for name in a.sets}
     for given in a.data:
         name, _, path = given.partition("=")
         if not path or not pathlib.Path(path).is_file():
             sys.exit(f"--data {given}: write it as NAME=FILE, with a CSV or NPY file that exists")
         sources[name] = path
-    versions = {model: version(model) for model in a.only}
-    jobs = []
     for name, source in sources.items():
         for seed in range(a.seeds):
             directory = a.cache / "splits" / f"{name}-{seed}"
             rows = density_peers.split(source, str(directory), seed)
             data = f"{name} {short_hash((directory / 'all.npy').read_bytes())}"
-            budgets = [a.small_seconds] if rows["all"] < density_peers.SMALL else a.seconds
-            for seconds in budgets:
-                for model in a.only:
-                    job = dict(model=model, version=versions[model], data=data, seed=seed, seconds=seconds)
-                    out = a.cache / "runs" / f"{name}-{seed}-{seconds:g}-{versions[model]}"
-                    jobs.append(((name, rows["all"], seconds), job, (model, directory, rows, seconds, seed, out)))
-    missing = [entry for entry in jobs if cache.get(entry[1]) is None]
+            yield name, seed, directory, rows, data, [a.small_seconds] if rows["all"] < density_peers.SMALL else a.seconds
+
+
+def fit_all(a, jobs):
+    """Does the jobs that are not stored yet, each a description with a function and its arguments; the cache with all of them."""
+    cache = Cache(a.cache / "results.jsonl")
+    missing = [entry for entry in jobs if cache.get(entry[0]) is None]
     print(f"{len(jobs)} fits, {len(jobs) - len(missing)} of them stored in {cache.path}", file=sys.stderr)
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        running = {pool.submit(fit, *arguments): job for _, job, arguments in missing}
+        running = {pool.submit(function, *arguments): job for job, function, arguments in missing}
         try:
             for number, done in enumerate(concurrent.futures.as_completed(running), 1):
                 job = running[done]
-                what = f"[{number}/{len(missing)}] {job['model']}, {job['data']}, seed {job['seed']}, {job['seconds']:g} s:"
+                model = job.get("choice", job["model"])
+                what = f"[{number}/{len(missing)}] {model}, {job['data']}, seed {job['seed']}, {job['seconds']:g} s:"
                 try:
                     result = done.result()
                 except (RuntimeError, json.JSONDecodeError) as error:
@@ -203,8 +221,21 @@ def densities(a):
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             raise
-    lines = {}
-    for line, job, _ in jobs:
+    return cache
+
+
+def densities(a):
+    versions = {model: version(model) for model in a.only}
+    jobs, line_of = [], []
+    for name, seed, directory, rows, data, budgets in splits(a):
+        for seconds in budgets:
+            for model in a.only:
+                job = dict(model=model, version=versions[model], data=data, seed=seed, seconds=seconds)
+                out = a.cache / "runs" / f"{name}-{seed}-{seconds:g}-{versions[model]}"
+                jobs.append((job, fit, (model, directory, rows, seconds, seed, out)))
+                line_of.append((name, rows["all"], seconds))
+    cache, lines = fit_all(a, jobs), {}
+    for line, (job, *_) in zip(line_of, jobs):
         lines.setdefault(line, {}).setdefault(job["model"], []).append(cache.get(job))
     table, again = [], []
     for (name, rows, seconds), found in lines.items():
@@ -218,7 +249,48 @@ def densities(a):
     print_table(["data", "budget", "zhat", "its base", *PEERS, "zhat - best other"], table)
     if again:
         print("\nThe same choice fitted again to training and validation rows:", *again, sep="\n")
-    return all(cache.get(job) is not None for _, job, _ in jobs)
+    return all(cache.get(job) is not None for job, *_ in jobs)
+
+
+def choices(a):
+    """What each choice of zhat's default is worth: the default and its neighbours, on the same split for the same time."""
+    jobs, line_of = [], []
+    for name, seed, directory, rows, data, budgets in splits(a):
+        for choice, settings in CHOICES.items():
+            job = dict(model="zhat", version=version("zhat"), choice=choice, settings=settings, data=data, seed=seed, seconds=budgets[0])
+            out = a.cache / "runs" / f"{name}-{seed}-{budgets[0]:g}-choice-{len(jobs)}"
+            jobs.append((job, zhat_fit, (directory, rows, budgets[0], seed, out, settings)))
+            line_of.append((name, rows["all"], budgets[0]))
+    cache, lines = fit_all(a, jobs), {}
+    for line, (job, *_) in zip(line_of, jobs):
+        lines.setdefault(line, {}).setdefault(job["choice"], []).append(cache.get(job))
+    for (name, rows, seconds), found in lines.items():
+        print(f"\n{name}, {rows} rows, {seconds:g} s")
+        table = []
+        for choice, results in found.items():
+            complete = None not in results and None not in found["the default"]
+            gaps = [ours["test"] - default["test"] for ours, default in zip(results, found["the default"])] if complete else None
+            table.append([choice, " ".join(CHOICES[choice]), cell(results), shown(gaps) if gaps else "-"])
+        print_table(["choice", "settings", "test nats a row", "minus the default"], table)
+        if a.figure and None not in sum(found.values(), []):
+            draw(found, f"{name}: test nats a row after {seconds:g} processor seconds", a.figure)
+    return all(cache.get(job) is not None for job, *_ in jobs)
+
+
+def draw(found, title, path):
+    """A dot for every choice and split, and a line where the default is."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 0.3 * len(found) + 1.2), layout="constrained")
+    for place, (choice, results) in enumerate(found.items()):
+        axes.plot([r["test"] for r in results], [place] * len(results), "o", color="black" if place == 0 else "tab:blue")
+    axes.axvline(statistics.fmean(r["test"] for r in found["the default"]), color="grey", linewidth=0.8)
+    axes.set_yticks(range(len(found)), list(found))
+    axes.invert_yaxis()
+    axes.set_xlabel(title)
+    figure.savefig(path, dpi=110)
 
 
 def steps(a):
@@ -255,6 +327,8 @@ def main():
     p.add_argument("--only", type=words, default=["zhat", *PEERS], help="models to run (default zhat,gmm,kde,nsf)")
     p.add_argument("--jobs", type=int, default=1, help="fits at the same time, each with one thread (default 1)")
     p.add_argument("--cache", type=pathlib.Path, default=ROOT / "out" / "vs_density", help="where splits, runs and results are kept")
+    p.add_argument("--choices", action="store_true", help="fit zhat's default and its neighbours that differ in one choice instead")
+    p.add_argument("--figure", type=pathlib.Path, metavar="FILE", help="where --choices draws them (needs matplotlib)")
     p.add_argument("--step", action="store_true", help="time the training step against the PyTorch prototype's instead")
     p.add_argument("--rounds", type=int, default=3, help="rounds of --step (default 3)")
     a = p.parse_args()
@@ -264,7 +338,8 @@ def main():
     if (a.step or "zhat" in a.only) and not PROGRAM.is_file():
         sys.exit(f"{PROGRAM} is not there: cargo build --release --workspace, or start this by run.sh")
     try:
-        complete = (steps if a.step else densities)(a)
+        a.cache.mkdir(parents=True, exist_ok=True)
+        complete = (steps if a.step else choices if a.choices else densities)(a)
     except RuntimeError as error:
         sys.exit(str(error))
     sys.exit(0 if complete else 1)

@@ -6,7 +6,7 @@ here="$(cd "$(dirname "$0")" && pwd)"
 if [ ! -x "$here/.venv/bin/python" ]; then
     python3 -m venv "$here/.venv"
 fi
-"$here/.venv/bin/python" -c 'import torch, zuko, sklearn, pandas, numpy' 2>/dev/null ||
-    "$here/.venv/bin/pip" install --quiet torch zuko scikit-learn pandas numpy
+"$here/.venv/bin/python" -c 'import torch, zuko, sklearn, pandas, numpy, matplotlib' 2>/dev/null ||
+    "$here/.venv/bin/pip" install --quiet torch zuko scikit-learn pandas numpy matplotlib
 cargo build --release --workspace --manifest-path "$here/../../Cargo.toml"
 exec "$here/.venv/bin/python" "$here/compare.py" "$@"
