@@ -150,7 +150,13 @@ fn prepare_loaded(
     watch: &Watch,
 ) -> Result<Prepared> {
     let (data, streams) = (&config.data, Streams::new(config.seed));
-    let mut notes: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let (order, given) = given_first(data, &loaded.table)?;
+    let is_given =
+        |column: &str| order[..given].iter().any(|&index| loaded.table.columns()[index] == column);
+    // What is given has no density that could diverge.
+    let warnings =
+        loaded.warnings.iter().filter(|warning| !warning.of_density().is_some_and(is_given));
+    let mut notes: Vec<String> = warnings.map(ToString::to_string).collect();
     let hash = loaded.hash();
     let mut split = streams.stream("split", 0, 0);
     let rows = match &loaded.weights {
@@ -167,7 +173,6 @@ fn prepare_loaded(
         ));
     }
     loaded.settle_levels(&rows.train);
-    let (order, given) = given_first(data, &loaded.table)?;
     let truth = loaded.truth.take().filter(|_| !rows.test.is_empty());
     let truth_of_test = truth.and_then(|truth| {
         let test = loaded.table.select_rows(&rows.test);
@@ -377,6 +382,7 @@ fn prepared_set(data: &DataConfig) -> Result<Prepared> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{FrameCells, FrameColumn};
 
     #[test]
     fn rows_that_train_and_test_share_are_counted_and_few_validation_rows_are_said() {
@@ -393,5 +399,28 @@ mod tests {
         assert!(notes[0].starts_with("20 validation rows are few"), "{notes:?}");
         config.data.read.max_rows = Some(400);
         assert!(prepare(&config).unwrap().notes.is_empty());
+    }
+
+    #[test]
+    fn a_discrete_column_diverges_unless_it_is_given() {
+        let columns = ["a", "b"].map(String::from).to_vec();
+        let mut rng = Streams::new(3).stream("test", 0, 0);
+        let row = |at: usize| [(at % 31) as f32 * 0.1 + 2.0, rng.normal() as f32];
+        let table = Table::new(columns, (0..930).flat_map(row).collect());
+        let mut config = FitConfig::new("rows");
+        let mut notes = |given: &[&str]| {
+            config.data.given = given.iter().map(ToString::to_string).collect();
+            let cells = |column: usize| {
+                let values: Vec<f32> = table.column(column).collect();
+                FrameCells::Numbers(Box::new(move |row| f64::from(values[row])))
+            };
+            let column =
+                |(at, name): (usize, &String)| FrameColumn { name: name.clone(), cells: cells(at) };
+            let columns = table.columns().iter().enumerate().map(column).collect();
+            let frame = Frame::new("rows", table.rows(), columns);
+            prepare_frame(&config, &frame, &Watch::default()).unwrap().notes
+        };
+        assert!(notes(&[])[0].contains("column a looks discrete"));
+        assert_eq!(notes(&["a"]), [""; 0]);
     }
 }

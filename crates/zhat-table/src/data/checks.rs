@@ -100,6 +100,18 @@ pub enum Warning {
     Precision { column: String, floats_per_std_dev: f64 },
 }
 
+impl Warning {
+    /// The column whose density it is about: nothing to warn of where the column is given.
+    pub(crate) fn of_density(&self) -> Option<&str> {
+        match self {
+            Self::Discrete { column, .. }
+            | Self::Spike { column, .. }
+            | Self::StillDiscrete { column, .. } => Some(column),
+            _ => None,
+        }
+    }
+}
+
 /// Checks a table for what makes a density impossible, and returns what makes it doubtful.
 ///
 /// `file` is the name for messages; `dropped` is how many rows were left out in reading.
