@@ -20,7 +20,7 @@ STEP_SHAPES = [(6, 256, "power"), (21, 256, "hepmass"), (43, 128, "miniboone")]
 CHOICES = {
     "the default": [],
     "one network": ["model.members=1"],
-    "one network, stagewise": ["model.members=1", "model.conditioner=stagewise"],
+    "one network, stagewise": ["model.members=1", "model.waves=0", "model.conditioner=stagewise"],
     "spline head": ["model.head=spline"],
     "both heads": ["model.head=both"],
     "no waves": ["model.waves=0"],
