@@ -254,10 +254,10 @@ def densities(a):
 
 def choices(a):
     """What each choice of zhat's default is worth: the default and its neighbours, on the same split for the same time."""
-    jobs, line_of = [], []
+    jobs, line_of, source = [], [], version("zhat")
     for name, seed, directory, rows, data, budgets in splits(a):
         for choice, settings in CHOICES.items():
-            job = dict(model="zhat", version=version("zhat"), choice=choice, settings=settings, data=data, seed=seed, seconds=budgets[0])
+            job = dict(model="zhat", version=source, choice=choice, settings=settings, data=data, seed=seed, seconds=budgets[0])
             out = a.cache / "runs" / f"{name}-{seed}-{budgets[0]:g}-choice-{len(jobs)}"
             jobs.append((job, zhat_fit, (directory, rows, budgets[0], seed, out, settings)))
             line_of.append((name, rows["all"], budgets[0]))

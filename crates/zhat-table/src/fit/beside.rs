@@ -204,3 +204,24 @@ fn selection(config: &FitConfig, data: &Prepared) -> Selection {
 fn beside(model: &ArEbm, mixture: &GaussianMixture, share: f64) -> ArEbm {
     model.clone().beside_gaussian_mixture(mixture.clone(), share)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prepare::prepare;
+
+    #[test]
+    fn mixtures_that_take_too_long_have_fewer_components_and_as_many_fits() {
+        let mut config = FitConfig::for_table("builtin:pinwheel", 1_600, 2, Some(60));
+        config.data.read.max_rows = Some(2_000);
+        let data = prepare(&config).unwrap();
+        let within = |takes: f64| Beside::components_within(&config, &data, takes, 20.0);
+        let most = selection(&config, &data).most_components;
+        assert_eq!([within(0.0), within(20.0)], [config.validation.mixture_components; 2]);
+        assert_eq!([within(40.0), within(1e9)], [most / 2, 1]);
+        let all = selection(&config, &data);
+        config.validation.mixture_components = 7;
+        let few = selection(&config, &data);
+        assert_eq!(few, Selection { most_components: 7, ..all });
+    }
+}

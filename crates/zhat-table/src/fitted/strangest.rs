@@ -75,15 +75,10 @@ pub fn strangest(density: &dyn Density, rows: &[f32], number: usize) -> Result<S
         }
         _ => Vec::new(),
     };
-    let [most, least] = USUAL_FOR_OTHERS;
-    let affordable = PAIRS_FOR_OTHERS / (columns * columns);
-    let few = affordable.saturating_sub(number).clamp(least, most).min(usual.len());
+    let few = usual_for_others(columns, number).min(usual.len());
     let few: Vec<usize> = (0..few).map(|at| usual[at * usual.len() / few]).collect();
-    let others = |rows: &[usize]| match columns <= COLUMNS_FOR_OTHERS {
-        true => explained_by_the_others(density, &take(rows)).ok(),
-        false => None,
-    };
-    let of_others = others(&few).zip(others(&order));
+    let others = |rows: &[usize]| explained_by_the_others(density, &take(rows)).ok();
+    let of_others = if few.is_empty() { None } else { others(&few).zip(others(&order)) };
     let excess_of_others = |place: usize| {
         let Some((usual, strange)) = &of_others else { return Vec::new() };
         let mean = |column: usize| {
@@ -102,6 +97,15 @@ pub fn strangest(density: &dyn Density, rows: &[f32], number: usize) -> Result<S
     Ok(Strangest { rows: order.iter().enumerate().map(row).collect(), usual: of_usual })
 }
 
+/// How many usual rows are looked at given all the others, beside so many strange ones; none where columns are too many for either.
+fn usual_for_others(columns: usize, strange: usize) -> usize {
+    if columns > COLUMNS_FOR_OTHERS {
+        return 0;
+    }
+    let [most, least] = USUAL_FOR_OTHERS;
+    (PAIRS_FOR_OTHERS / (columns * columns)).saturating_sub(strange).clamp(least, most)
+}
+
 impl StrangeRow {
     /// How strange each column is: given all the others, or given those before it where nothing else is known.
     pub fn parts(&self) -> &[f64] {
@@ -114,5 +118,16 @@ impl StrangeRow {
         let mut order: Vec<usize> = (0..parts.len()).filter(|&at| !parts[at].is_nan()).collect();
         order.sort_by(|&a, &b| parts[b].total_cmp(&parts[a]));
         order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_columns_the_fewer_rows_are_looked_at_given_all_the_others() {
+        let usual = [2, 9, 13, 24, 25].map(|columns| usual_for_others(columns, 10));
+        assert_eq!(usual, [50, 27, 7, 5, 0]);
     }
 }
