@@ -215,7 +215,8 @@ impl Bench {
 
     /// The best rate of the step's products alone, over several rounds, with all threads at work.
     fn peak_gflops(&self, threads: usize) -> f64 {
-        let rows = self.settings.tile_observations() * self.settings.candidates();
+        let observations = self.settings.tile_observations(self.config.normalisation);
+        let rows = observations * self.settings.candidates();
         let networks = step_networks(&self.config, &self.settings);
         let all = |products: fn(usize, usize, usize) -> f64| -> f64 {
             networks.iter().map(|size| products(size.width, rows, 24 * size.blocks)).sum()

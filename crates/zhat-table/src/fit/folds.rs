@@ -391,6 +391,9 @@ mod tests {
         assert_eq!(found.curve[0].model, None, "while only the proposal was trained");
         let found = curves(&model, &proposal, Base::Never).choose(2);
         assert_eq!((found.answer, found.chosen_step), (Answer::Model, 30));
+        // At its best before any step that changes it, the model is its proposal, but for the quadrature's error.
+        let found = curves(&[-2.0 + 4e-7, -3.0], &[-2.0, -4.0], Base::Auto).choose(2);
+        assert_eq!((found.answer, found.chosen_step), (Answer::Proposal, 10));
     }
 
     #[test]

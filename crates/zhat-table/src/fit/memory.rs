@@ -74,7 +74,8 @@ impl FitConfig {
             Conditioner::Masked => 0.0,
         };
         let of_row = kept(&self.model.energy) + of_proposal + self.model.context as f64 + 8.0;
-        let rows = (self.step.num_negatives as f64 + 1.0).max(self.step.tile_rows as f64);
+        let observations = self.step.tile_observations(self.model.normalisation);
+        let rows = observations as f64 * (self.step.num_negatives as f64 + 1.0);
         4.0 * workers * rows * features as f64 * of_row
     }
 }

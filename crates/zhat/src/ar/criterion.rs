@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::config::Normalisation;
 use super::defence::Defence;
 use crate::criterion::Method;
 use crate::error::{Error, Result, at_least};
@@ -55,7 +56,8 @@ pub struct ArStepConfig {
     /// them at the first stage, and those of one ancestor after resampling. It saves passes of the proposal network, for
     /// masks that vary less. Without dropout they always share it.
     pub share_masks: bool,
-    /// Rows (observations times candidates) that go through the networks together; they should stay in the cache.
+    /// Rows (observations times candidates) that go through the networks together, twice as many where every factor is normalised
+    /// by itself; they should stay in the cache.
     pub tile_rows: usize,
     /// Pieces into which a batch is cut, whatever the number of threads, up to the next power of two; at most as many threads can
     /// work.
@@ -121,9 +123,14 @@ impl ArStepConfig {
         Defence::new(1.0 - (1.0 - self.wide_share).powf(1.0 / features as f64))
     }
 
-    /// Observations in a tile.
-    pub fn tile_observations(&self) -> usize {
-        (self.tile_rows / self.candidates()).max(1)
+    /// Observations in a tile. Candidates of one factor alone have their conditioning in common: of the same number of rows the
+    /// conditioner would see few, too few for the products of its weights' gradient.
+    pub fn tile_observations(&self, normalisation: Normalisation) -> usize {
+        let rows = match normalisation {
+            Normalisation::Global => self.tile_rows,
+            Normalisation::Local => 2 * self.tile_rows,
+        };
+        (rows / self.candidates()).max(1)
     }
 
     /// The shares of the data's and of the model's objective in the proposal's.

@@ -3,7 +3,7 @@
 //! The order of the sums does not depend on the rows around a row, so tiles of any size give the same products.
 
 use super::panels::{STRIP, Strip};
-use super::simd::{dispatch, multiply_add};
+use super::simd::{dispatch, has_wide_registers, multiply_add};
 
 /// What a product starts from.
 #[derive(Debug, Clone, Copy)]
@@ -21,8 +21,15 @@ dispatch! {
     pub fn multiply_panel<const FMA: bool>(
         left: &[f32], rows: usize, right: &[f32], depth: usize, start: Start, out: &mut [f32],
     ) {
-        // 6 x 16 values are 12 of the 16 AVX2 registers, and 12 sums in flight hide the latency of the multiply-adds.
+        // 6 x 16 values are 12 of the 16 AVX2 registers, and 12 sums in flight hide the latency of the multiply-adds; of AVX-512
+        // registers they would be 6, which hide too little of it.
         let mut row = 0;
+        if has_wide_registers() {
+            while row + 12 <= rows {
+                rows_times_panel::<12, FMA>(left, rows, row, right, depth, start, out);
+                row += 12;
+            }
+        }
         while row + 6 <= rows {
             rows_times_panel::<6, FMA>(left, rows, row, right, depth, start, out);
             row += 6;
@@ -96,6 +103,12 @@ dispatch! {
     pub fn multiply_transposed<const FMA: bool>(
         left: &[f32], right: &[f32], columns: usize, out: &mut [f32],
     ) {
+        if columns == STRIP && has_wide_registers() {
+            // All 16 at once, or 8 and 8, the compiler turns into vectors along the wrong axis.
+            columns_times_panel::<10, FMA>(left, right, 0, out);
+            columns_times_panel::<6, FMA>(left, right, 10, out);
+            return;
+        }
         if columns == STRIP {
             columns_times_panel::<6, FMA>(left, right, 0, out);
             columns_times_panel::<5, FMA>(left, right, 6, out);

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::config::Normalisation;
 use super::criterion::ArStepConfig;
 use super::defence::Defence;
 use super::evaluate::{Evaluator, Memory, TILE};
@@ -53,7 +54,7 @@ impl Evaluator {
     ) -> Result<Vec<f32>> {
         settings.validate()?;
         let (features, candidates) = (self.engine.config.features, settings.candidates());
-        let tile = settings.tile_observations();
+        let tile = settings.tile_observations(Normalisation::Global);
         let moved: Vec<Result<Vec<f32>>> = self.pool.install(|| {
             x.par_chunks(tile * features)
                 .enumerate()

@@ -55,6 +55,14 @@ pub(crate) fn has_avx512() -> bool {
         && std::is_x86_feature_detected!("avx512bw")
 }
 
+/// Whether a vector register has room for 16 values, and there are 32 of them.
+pub(crate) fn has_wide_registers() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return has_avx512();
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 #[inline(always)]
 pub(crate) fn multiply_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
@@ -64,7 +72,11 @@ pub(crate) fn multiply_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn exp<const FMA: bool>(x: f32) -> f32 {
     let clamped = x.clamp(-87.0, 88.0);
-    let n = (clamped * std::f32::consts::LOG2_E).round_ties_even();
+    // Added to a number, it leaves the nearest integer in the last bits. A conversion to an integer would have to saturate, which
+    // AVX-512 does value by value.
+    const ROUNDING: f32 = 12_582_912.0;
+    let rounded = clamped * std::f32::consts::LOG2_E + ROUNDING;
+    let n = rounded - ROUNDING;
     // ln 2 in two parts, so that the reduction is exact (Cody and Waite).
     let r = multiply_add::<FMA>(n, -0.693_359_4, clamped);
     let r = multiply_add::<FMA>(n, 2.121_944_4e-4, r);
@@ -74,7 +86,7 @@ pub(crate) fn exp<const FMA: bool>(x: f32) -> f32 {
         p = multiply_add::<FMA>(p, r, coefficient);
     }
     let p = multiply_add::<FMA>(p, r * r, r + 1.0);
-    let power = f32::from_bits(((n as i32 + 127) << 23) as u32);
+    let power = f32::from_bits((rounded.to_bits() << 23).wrapping_add(127 << 23));
     if x < -87.0 { 0.0 } else { p * power }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 
 use burn::optim::GradientsParams;
 
+use super::config::Normalisation;
 use super::criterion::ArStepConfig;
 use super::engine::{Engine, EngineGradient};
 use super::evaluate::pool;
@@ -88,7 +89,10 @@ impl ArStep {
         let candidates = self.candidates.as_deref();
         let plan =
             Plan { engine: &engine, config: settings, streams, step, shares: &shares, candidates };
-        let tree = Tree { tiles: tiles(observations, settings), leaves: leaves(settings) };
+        let tree = Tree {
+            tiles: tiles(observations, settings, model.shape.normalisation),
+            leaves: leaves(settings),
+        };
         let part = self.workers.part_of(tree.leaves);
         let lanes = tree.lanes(&part);
         if self.lanes.len() != lanes.max(1) {
@@ -262,7 +266,8 @@ fn leaves(settings: &ArStepConfig) -> usize {
 }
 
 /// Cuts a batch into tiles of nearly equal size: as few as the tile's rows allow, but enough for a few threads.
-fn tiles(batch: usize, settings: &ArStepConfig) -> Vec<Range<usize>> {
-    let number = batch.div_ceil(settings.tile_observations()).max(4.min(batch));
+fn tiles(batch: usize, settings: &ArStepConfig, normalisation: Normalisation) -> Vec<Range<usize>> {
+    let observations = settings.tile_observations(normalisation);
+    let number = batch.div_ceil(observations).max(4.min(batch));
     (0..number).map(|tile| tile * batch / number..(tile + 1) * batch / number).collect()
 }

@@ -24,4 +24,6 @@ pub(crate) use state::broken;
 pub use state::{Best, Parts, Progress, TrainerState};
 pub use step::{Batch, CriterionStep, StepReport, TrainingStep};
 pub use trainer::{Ended, Event, Observer, Trainer};
-pub use validation::{Answer, Difference, HeldOut, Validated, Validation, effective_rows};
+pub use validation::{
+    Answer, Difference, HeldOut, LEAST_LEAD, Validated, Validation, effective_rows,
+};

@@ -32,6 +32,10 @@ pub struct Validated {
     pub weights: Option<Vec<f64>>,
 }
 
+/// Nats a row below which a model is not ahead of its proposal, however surely: the error of a quadrature, which is the same in
+/// every row, can be as much, and nobody would pay for it with integrals in every score.
+pub const LEAST_LEAD: f64 = 1e-4;
+
 /// Which density a training ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -65,13 +69,13 @@ impl Validated {
     }
 
     /// With the proposal's log-likelihoods of the same rows, and the proposal as the answer unless the model is ahead of it by
-    /// more than one standard error.
+    /// more than one standard error, and by more than [`LEAST_LEAD`].
     pub fn or_proposal(self, proposal: Vec<f64>) -> Self {
         let ahead = self.log_likelihoods.iter().zip(&proposal).map(|(of, to)| of - to);
         let ahead = self.mean_of(&ahead.collect::<Vec<_>>());
         // The error of log Z is not known where it was estimated once.
         let of_log_z = if self.se_log_z.is_finite() { self.se_log_z } else { 0.0 };
-        let is_ahead = ahead.mean > ahead.standard_error.hypot(of_log_z);
+        let is_ahead = ahead.mean > ahead.standard_error.hypot(of_log_z).max(LEAST_LEAD);
         let answer = if is_ahead { Answer::Model } else { Answer::Proposal };
         Self { proposal: Some(proposal), answer, ..self }
     }
@@ -219,6 +223,8 @@ mod tests {
             "log Z may be off by more"
         );
         assert_eq!(answer(&[f64::NAN, 1.0], 0.0), Answer::Proposal, "no number is no answer");
+        assert_eq!(answer(&[4e-7; 4], 0.0), Answer::Proposal, "surely ahead, by nothing");
+        assert_eq!(answer(&[2e-4; 4], 0.0), Answer::Model);
         let found = Validated::new(vec![-2.0], 0.0).or_proposal(vec![-1.0]);
         assert_eq!((found.of_answer(), found.log_likelihood()), (&[-1.0][..], -2.0));
     }
