@@ -139,7 +139,8 @@ fn better_marginals(
         } else {
             let (most_components, most_rows) = (MOST_COMPONENTS, MOST_ROWS);
             let selection = Selection { most_components, most_rows, starts: 1, ..usual };
-            let train = standardiser.features(train.values());
+            let train = selection.thin(&[train.values()], columns, &streams, "mixture-train");
+            let train = standardiser.features(&train);
             select(&train, &features, columns, &selection, &streams, watch)?
         };
         let slopes = standardiser.log_derivatives(&judges);

@@ -1,6 +1,7 @@
 //! From a configuration to numbers: the data read, checked, split and standardised.
 
 use std::collections::{BTreeMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use zhat::rng::Streams;
@@ -339,11 +340,33 @@ fn refuse_given(data: &DataConfig, more: &[(&str, bool)]) -> Result<()> {
 
 /// Test rows that are in the training part too, number for number.
 fn shared_rows(train: &Table, test: &Table) -> usize {
-    let bits = |row: &[f32]| row.iter().map(|cell| cell.to_bits()).collect::<Vec<_>>();
-    let wanted: HashSet<Vec<u32>> = test.iter_rows().map(bits).collect();
-    let known: HashSet<Vec<u32>> =
-        train.iter_rows().map(bits).filter(|row| wanted.contains(row)).collect();
-    test.iter_rows().filter(|row| known.contains(&bits(row))).count()
+    let wanted: HashSet<Bits<'_>> = test.iter_rows().map(Bits).collect();
+    let known: HashSet<Bits<'_>> =
+        train.iter_rows().map(Bits).filter(|row| wanted.contains(row)).collect();
+    test.iter_rows().filter(|row| known.contains(&Bits(row))).count()
+}
+
+/// A row that equals those of the same bits, missing cells and all.
+struct Bits<'a>(&'a [f32]);
+
+impl Bits<'_> {
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().map(|cell| cell.to_bits())
+    }
+}
+
+impl PartialEq for Bits<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Bits<'_> {}
+
+impl Hash for Bits<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.iter().for_each(|bits| bits.hash(state));
+    }
 }
 
 /// A directory of `zhat data prepare`, which is split and standardised already: likelihoods are in standardised units, as

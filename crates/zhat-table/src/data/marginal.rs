@@ -47,7 +47,9 @@ impl MarginalMap {
     ///
     /// NaN is a missing cell, and set aside.
     pub fn fit(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut sorted: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
+        let values = values.into_iter();
+        let mut sorted = Vec::with_capacity(values.size_hint().0);
+        sorted.extend(values.filter(|value| !value.is_nan()));
         if sorted.len() < LEAST_VALUES {
             return None;
         }

@@ -106,6 +106,13 @@ impl Table {
         self.values.chunks_exact(self.dimension()).map(move |row| row[column])
     }
 
+    /// The cells of a column that are not missing. A list that grows as it is read takes three times the room.
+    pub(crate) fn known_cells(&self, column: usize) -> Vec<f32> {
+        let mut known = Vec::with_capacity(self.rows);
+        known.extend(self.column(column).filter(|cell| !cell.is_nan()));
+        known
+    }
+
     /// Where a named column stands, from 0.
     pub fn column_index(&self, name: &str) -> Result<usize> {
         self.columns.iter().position(|column| column == name).ok_or_else(|| Error::UnknownColumn {
@@ -146,8 +153,16 @@ impl Table {
     /// # Panics
     /// If the parts are not all rows.
     pub(crate) fn into_parts(mut self, parts: [&[usize]; 3]) -> [Table; 3] {
-        let (order, width) = (parts.concat(), self.dimension());
-        assert_eq!(order.len(), self.rows, "every row is in a part");
+        let ([train, validation, test], width) = (parts, self.dimension());
+        let of_train = train.len();
+        let before_test = of_train + validation.len();
+        assert_eq!(before_test + test.len(), self.rows, "every row is in a part");
+        // The row that belongs there.
+        let row_at = |at: usize| match at {
+            at if at < of_train => train[at],
+            at if at < before_test => validation[at - of_train],
+            at => test[at - before_test],
+        };
         let mut is_there = vec![false; self.rows];
         for first in 0..self.rows {
             // Around a cycle of the permutation: each row to where it belongs, and the first one last.
@@ -155,7 +170,7 @@ impl Table {
             let mut at = first;
             while let (Some(held), false) = (&held, is_there[at]) {
                 is_there[at] = true;
-                let from = order[at];
+                let from = row_at(at);
                 match from == first {
                     true => self.values[at * width..][..width].copy_from_slice(held),
                     false => self.values.copy_within(from * width..(from + 1) * width, at * width),
@@ -163,9 +178,8 @@ impl Table {
                 at = from;
             }
         }
-        let [train, validation, _] = parts.map(|part| part.len() * width);
-        let test = self.values.split_off(train + validation);
-        let validation = self.values.split_off(train);
+        let test = self.values.split_off(before_test * width);
+        let validation = self.values.split_off(of_train * width);
         [self.values, validation, test].map(|values| Table::new(self.columns.clone(), values))
     }
 

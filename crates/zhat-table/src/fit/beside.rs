@@ -79,13 +79,17 @@ impl Beside {
             return Ok(None);
         }
         let (streams, features) = (streams(config), data.num_numbers());
-        let train = numbers(data, &data.train, &streams);
-        let held_out = numbers(data, &data.validation, &streams.derive("validation", 0));
         let selection = selection(config, data);
+        // What is taken of the rows, before anything is done with them: a long table has no room for itself again.
+        let some = |parts: &[&[f32]], purpose: &str| {
+            let rows = selection.thin(parts, data.columns.len(), &streams, purpose);
+            numbers(data, rows, &streams.derive(purpose, 0))
+        };
+        let train = some(&[&data.train], "mixture-train");
+        let held_out = some(&[&data.validation], "mixture-validation");
         let (judged, of_all) = pool(threads)?.install(|| -> zhat::Result<_> {
             let selected = select(&train, &held_out, features, &selection, &streams, watch)?;
-            let all = [&train[..], &held_out[..]].concat();
-            let all = selection.thin(&all, features, &streams, "mixture-all-rows");
+            let all = some(&[&data.train, &data.validation], "mixture-all-rows");
             let of_all = selected.refit(&all, &streams, watch)?;
             Ok((selected.mixture, of_all))
         })?;
@@ -105,9 +109,9 @@ impl Beside {
             return Ok(0.0);
         }
         let (streams, features) = (streams(config), data.num_numbers());
-        let rows = numbers(data, &data.train, &streams);
         let selection = selection(config, data);
-        let rows = &rows[..rows.len().min(selection.most_rows * features)];
+        let most = data.train.len().min(selection.most_rows * data.columns.len());
+        let rows = &numbers(data, data.train[..most].to_vec(), &streams)[..];
         let components = TIMED_COMPONENTS.min(selection.most_components).min(rows.len() / features);
         let pool = pool(workers.threads())?;
         let seconds = |max_iterations: usize| {

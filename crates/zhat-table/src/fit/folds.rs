@@ -155,8 +155,9 @@ impl Fold {
         };
         let train = rows(&mut order[..part.start].iter().chain(&order[part.end..]));
         let streams = Streams::new(config.seed).derive("fold", fold as u64);
-        let refit =
-            |known: &Selected| known.refit(&numbers(data, &train, &streams), &streams, watch);
+        let refit = |known: &Selected| {
+            known.refit(&numbers(data, train.clone(), &streams), &streams, watch)
+        };
         let known = known.map(refit);
         let workers = Workers::from(1).on(workers.device().cloned())?;
         let device = workers.training_device();

@@ -31,8 +31,8 @@ pub(super) fn stack(
     let streams = Streams::new(config.seed).derive("gaussian-mixture", 0);
     let features = data.num_numbers();
     let (train, validation) = (
-        &numbers(data, &data.train, &streams),
-        &numbers(data, &data.validation, &streams.derive("validation", 0)),
+        &numbers(data, data.train.clone(), &streams),
+        &numbers(data, data.validation.clone(), &streams.derive("validation", 0)),
     );
     let selected = pool(threads)?.install(|| {
         if config.is_cross_validated(data) || validation.is_empty() {

@@ -202,9 +202,8 @@ fn filled_from(
 }
 
 /// Rows of the features that are numbers, without holes and anywhere in their cells: what a mixture of Gaussians can be fitted to.
-pub(super) fn numbers(data: &Prepared, rows: &[f32], streams: &Streams) -> Vec<f32> {
+pub(super) fn numbers(data: &Prepared, mut rows: Vec<f32>, streams: &Streams) -> Vec<f32> {
     let (kinds, features) = (data.standardiser.kinds(), data.columns.len());
-    let mut rows = rows.to_vec();
     data.standardiser.blank_atoms(&mut rows);
     let mut rows = filled(data, rows, streams);
     if kinds.is_empty() {

@@ -92,23 +92,34 @@ impl Selection {
         self.kinds(rows).iter().map(|kind| kind.starts).sum()
     }
 
-    /// The rows, or as many of them as are taken at most, drawn without replacement.
+    /// The rows of all parts, or as many of them as are taken at most, drawn without replacement.
     ///
     /// # Shapes
-    /// - `rows`: `[n, features]`, row-major
+    /// - `parts`: `[n, features]` each, row-major
     pub fn thin(
         &self,
-        rows: &[f32],
+        parts: &[&[f32]],
         features: usize,
         streams: &Streams,
         purpose: &str,
     ) -> Vec<f32> {
-        let number = rows.len() / features;
+        let number = parts.iter().map(|rows| rows.len() / features).sum();
         if number <= self.most_rows {
-            return rows.to_vec();
+            return parts.concat();
         }
         let order = streams.stream(purpose, 0, 0).permutation(number);
-        let row = |&row: &usize| &rows[row * features..][..features];
+        let row = |&row: &usize| {
+            let mut from = row * features;
+            let of_row = |rows: &&&[f32]| match from < rows.len() {
+                true => true,
+                false => {
+                    from -= rows.len();
+                    false
+                }
+            };
+            let rows = parts.iter().find(of_row).expect("a row of a part");
+            &rows[from..][..features]
+        };
         order[..self.most_rows].iter().flat_map(row).copied().collect()
     }
 
@@ -205,8 +216,8 @@ pub fn select(
     at_least(1, "training rows of the Gaussian mixture", train.len() / features)?;
     at_least(1, "validation rows of the Gaussian mixture", validation.len() / features)?;
     let split = Split {
-        train: selection.thin(train, features, streams, "mixture-train"),
-        held_out: selection.thin(validation, features, streams, "mixture-validation"),
+        train: selection.thin(&[train], features, streams, "mixture-train"),
+        held_out: selection.thin(&[validation], features, streams, "mixture-validation"),
     };
     let candidates = candidates(&[split], features, selection, streams, watch)?;
     let (tried, held_out) = stack(&candidates, selection);
@@ -229,7 +240,7 @@ pub fn select_by_cross_validation(
 ) -> Result<Selected> {
     selection.validate()?;
     at_least(1, "features", features)?;
-    let rows = selection.thin(rows, features, streams, "mixture-train");
+    let rows = selection.thin(&[rows], features, streams, "mixture-train");
     let number = rows.len() / features;
     if !(2..=number).contains(&folds) {
         let expected = format!("from 2 to the number of rows, which is {number}");
@@ -524,7 +535,9 @@ mod tests {
     fn rows_above_the_limit_are_left_out() {
         let rows = draws(&three_clusters(), 1_000, 6);
         let selection = Selection { most_rows: 100, ..Selection::default() };
-        let kept = selection.thin(&rows, 2, &Streams::new(7), "test");
+        let kept = selection.thin(&[&rows], 2, &Streams::new(7), "test");
+        let (some, others) = rows.split_at(600);
+        assert_eq!(selection.thin(&[some, others], 2, &Streams::new(7), "test"), kept);
         assert_eq!(kept.len(), 200);
         let mut places: Vec<usize> = kept
             .chunks_exact(2)
@@ -533,7 +546,7 @@ mod tests {
         places.sort_unstable();
         places.dedup();
         assert_eq!(places.len(), 100);
-        assert_eq!(selection.thin(&rows[..200], 2, &Streams::new(7), "test"), rows[..200]);
+        assert_eq!(selection.thin(&[&rows[..200]], 2, &Streams::new(7), "test"), rows[..200]);
     }
 
     #[test]

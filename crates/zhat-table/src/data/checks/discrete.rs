@@ -25,17 +25,20 @@ const SPIKE_ROWS: usize = 10;
 
 /// Looks for ties in a column; missing cells are set aside.
 pub(crate) fn ties(column: impl Iterator<Item = f32>) -> Ties {
-    let mut values: Vec<f32> = column.filter(|value| !value.is_nan()).collect();
+    let mut values = Vec::with_capacity(column.size_hint().0);
+    values.extend(column.filter(|value| !value.is_nan()));
     values.sort_unstable_by(f32::total_cmp);
     let rows = values.len();
-    let (mut distinct, mut spike, mut spike_rows) = (Vec::new(), 0.0, 0);
+    let (mut number, mut spike, mut spike_rows) = (0, 0.0, 0);
     for run in values.chunk_by(|a, b| a == b) {
-        distinct.push(f64::from(run[0]));
+        number += 1;
         if run.len() > spike_rows {
             (spike, spike_rows) = (run[0], run.len());
         }
     }
-    if distinct.len() >= 2 && rows >= ROWS_PER_VALUE_ON_A_GRID * distinct.len() {
+    if number >= 2 && rows >= ROWS_PER_VALUE_ON_A_GRID * number {
+        values.dedup();
+        let distinct: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
         let step = step(&distinct);
         if step.is_some() || rows >= ROWS_PER_VALUE * distinct.len() {
             let gap = smallest_gap(&distinct);

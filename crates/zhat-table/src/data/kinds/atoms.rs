@@ -19,14 +19,15 @@ const MOST_STEPS: f64 = 50.0;
 pub(super) fn atoms(values: &[f32]) -> Vec<f32> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f32::total_cmp);
-    let mut counts: Vec<(usize, f32)> =
-        sorted.chunk_by(|a, b| a == b).map(|run| (run.len(), run[0])).collect();
-    counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    let (mut rows, mut distinct) = (values.len(), counts.len());
+    let runs = || sorted.chunk_by(|a, b| a == b);
+    let (mut rows, mut distinct) = (values.len(), runs().count());
     let least = ATOM_ROWS.max((ATOM_SHARE * rows as f64) as usize);
+    let many = runs().filter(|run| run.len() > least);
+    let mut counts: Vec<(usize, f32)> = many.map(|run| (run.len(), run[0])).collect();
+    counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
     let mut found = Vec::new();
     for &(count, value) in counts.iter().take(MOST_ATOMS) {
-        if count <= least || distinct <= LEAST_ELSEWHERE {
+        if distinct <= LEAST_ELSEWHERE {
             break;
         }
         (rows, distinct) = (rows - count, distinct - 1);

@@ -180,23 +180,24 @@ fn one(
         }
         found.form = if form.is_bare() { Form::Plain } else { form };
     }
-    let values: Vec<f32> = table.column(column).filter(|value| !value.is_nan()).collect();
+    let values = table.known_cells(column);
     if values.is_empty() {
         found.kind = Kind::Identifier;
         found.note = "every cell is missing: not modelled".into();
         return Ok((found, None));
     }
-    let ends = |values: &[f32]| {
-        let low = values.iter().copied().fold(f32::INFINITY, f32::min);
-        [f64::from(low), f64::from(values.iter().copied().fold(f32::NEG_INFINITY, f32::max))]
+    let ends_without = |atoms: &[f32]| {
+        let mut ends = [f32::INFINITY, f32::NEG_INFINITY];
+        for &value in values.iter().filter(|value| !atoms.contains(value)) {
+            ends = [ends[0].min(value), ends[1].max(value)];
+        }
+        ends.map(f64::from)
     };
-    found.range = Some(ends(&values));
+    found.range = Some(ends_without(&[]));
     // What comes again and again stands for itself, and says nothing of the kind of the others.
     let asked = matches!(said, None | Some(SaidKind::Positive | SaidKind::Bounded(..)));
     let atoms = if asked { atoms(&values) } else { Vec::new() };
-    let elsewhere: Vec<f32> =
-        values.iter().copied().filter(|value| !atoms.contains(value)).collect();
-    let [low, high] = ends(&elsewhere);
+    let [low, high] = ends_without(&atoms);
     let with_atoms = |mut found: ColumnKind| {
         if !atoms.is_empty() {
             let share = |atom: f32| {
@@ -294,14 +295,14 @@ fn is_measure(form: &Form) -> bool {
 /// A measurement of a decimal or two comes again and again too, but what is asked of it is a density, in the same units as that of
 /// any other model, and not the mass of a cell.
 pub(super) fn discrete(values: &[f32], said: bool) -> Option<Vec<f64>> {
+    let is_whole = values.iter().all(|value| value.fract() == 0.0);
+    if !is_whole && !said {
+        return None;
+    }
     let mut distinct: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
     distinct.sort_unstable_by(f64::total_cmp);
     distinct.dedup();
     let (low, high) = (*distinct.first()?, *distinct.last()?);
-    let is_whole = distinct.iter().all(|value| value.fract() == 0.0);
-    if !is_whole && !said {
-        return None;
-    }
     let step = match ties(values.iter().copied()) {
         Ties::Discrete { step, .. } => Some(step),
         _ => None,
@@ -346,7 +347,7 @@ fn decimals(values: &[f32]) -> Option<usize> {
 
 /// The different numbers of a column as words, in the place of which it gets their codes.
 fn words_of_numbers(table: &mut Table, column: usize) -> Vec<String> {
-    let mut distinct: Vec<f32> = table.column(column).filter(|value| !value.is_nan()).collect();
+    let mut distinct = table.known_cells(column);
     distinct.sort_unstable_by(f32::total_cmp);
     distinct.dedup();
     let dimension = table.dimension();
