@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use zhat::ar::{Activation, ArEbmConfig, ArStepConfig};
 use zhat::criterion::Method;
 use zhat_table::data::Marginals;
-use zhat_table::fit::{Base, FitConfig};
+use zhat_table::fit::{BaseAnswers, FitConfig};
 
 /// Settings to start from: those of one of the paper's data sets, or the default of a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Preset {
         (training.validation_every, training.checkpoint_every) = (1000, 1000);
         // The paper trains to the end, on its own split, and reports the model.
         training.patience = 0;
-        (config.validation.base, config.validation.cross_validate_below) = (Base::Never, 0);
+        (config.validation.base, config.validation.cross_validate_below) = (BaseAnswers::Never, 0);
         config.log_every = 100;
         config.evaluation.particles = 200_000;
         config
@@ -106,7 +106,7 @@ mod tests {
             assert_eq!(config.data.marginals, Marginals::Standard);
             assert_eq!(config.model.confine, 0.0, "the paper's energies are as they are");
             assert_eq!((config.step.warm_up, config.step.wide_share), (5_000, 0.0));
-            assert_eq!((config.training.patience, config.validation.base), (0, Base::Never));
+            assert_eq!((config.training.patience, config.validation.base), (0, BaseAnswers::Never));
             assert_eq!(config.validation.cross_validate_below, 0);
             assert_eq!((config.step.num_negatives, config.training.learning_rate), (20, 5e-4));
         }

@@ -21,7 +21,7 @@ use zhat_report::{Align, Table, export};
 
 use self::seeds::{OfSeed, OverSeeds};
 use crate::error::{Result, TableError};
-use crate::fit::{Base, Clock, Event, FitConfig, FitReport, Limit, Session, Time, nats};
+use crate::fit::{BaseAnswers, Clock, Event, FitConfig, FitReport, Limit, Session, Time, nats};
 use crate::fitted::{Fitted, holm};
 use crate::prepare::{Prepared, prepare_watched};
 use crate::report::{read_metrics, validation_curve};
@@ -206,7 +206,7 @@ fn cell(
         return Err(TableError::RunExists { path: directory });
     }
     // Criteria are told apart by what they make of the model.
-    config.validation.base = Base::Never;
+    config.validation.base = BaseAnswers::Never;
     let limit = match options.budget {
         Budget::Steps(_) => None,
         Budget::Time(time) => Some(Limit::planned(time)),

@@ -8,7 +8,7 @@ use zhat::rng::Streams;
 use zhat::watch::Watch;
 use zhat_table::data::{Precision, ReadOptions, Table, TableWriter, builtin, read, write};
 use zhat_table::density::{Estimation, Opinion};
-use zhat_table::fit::{Base, Event, FitConfig, Session};
+use zhat_table::fit::{BaseAnswers, Event, FitConfig, Session};
 use zhat_table::fitted::{Fill, Fitted, ImputeOptions, assess, impute};
 use zhat_table::prepare;
 
@@ -21,7 +21,7 @@ fn directory(name: &str) -> PathBuf {
 fn fitted(source: &str, settings: &[&str]) -> Fitted {
     let mut config = FitConfig::new(source);
     // It is about the energy's log Z.
-    config.validation.base = Base::Never;
+    config.validation.base = BaseAnswers::Never;
     for setting in settings {
         config = config.with_setting(setting).unwrap();
     }

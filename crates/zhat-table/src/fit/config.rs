@@ -10,7 +10,7 @@ use zhat::criterion::Method;
 use zhat::gaussian_mixture::Selection;
 use zhat::train::{OptimiserConfig, Schedule, TrainingConfig};
 
-use super::validation::Base;
+use super::validation::BaseAnswers;
 use crate::data::{Asked, Marginals, ReadOptions, SaidKind, SplitOptions};
 use crate::density::Estimation;
 use crate::error::{Result, TableError};
@@ -98,7 +98,7 @@ pub struct ValidationConfig {
     /// Particles behind the `log Z` of a validation.
     pub particles: usize,
     /// Whether the proposal is the answer where the model is no better.
-    pub base: Base,
+    pub base: BaseAnswers,
     /// Whether a base that is the density is made as sure of itself at the end as validation rows say ([`ArEbm::recalibrated`](zhat::ar::ArEbm::recalibrated)).
     #[serde(default)]
     pub recalibrate: bool,
@@ -190,7 +190,7 @@ impl FitConfig {
             validation: ValidationConfig {
                 rows: 2000,
                 particles: 10_000,
-                base: Base::Auto,
+                base: BaseAnswers::Auto,
                 recalibrate: false,
                 cross_validate_below: 1000,
                 folds: 5,

@@ -14,7 +14,7 @@ use zhat::watch::Watch;
 use super::config::FitConfig;
 use super::known::initial_model;
 use super::rows::{TrainingRows, numbers};
-use super::validation::{Base, Validator};
+use super::validation::{BaseAnswers, Validator};
 use crate::error::{Result, TableError};
 use crate::prepare::Prepared;
 
@@ -248,15 +248,15 @@ impl Curves {
     }
 
     /// The folds one after the other: every row is left out once.
-    fn add(&mut self, step: u64, folds: Vec<Found>, base: Base) {
+    fn add(&mut self, step: u64, folds: Vec<Found>, base: BaseAnswers) {
         let finite = |rows: Vec<f64>| rows.iter().all(|row| row.is_finite()).then_some(rows);
         let models: Option<Vec<&[f64]>> = folds.iter().map(|fold| fold.model.as_deref()).collect();
         let proposals: Vec<&[f64]> = folds.iter().map(|fold| &*fold.proposal).collect();
         self.steps.push(step);
         self.model.push(models.and_then(|models| finite(models.concat())));
         self.proposal.push(match base {
-            Base::Auto => finite(proposals.concat()),
-            Base::Never => None,
+            BaseAnswers::Auto => finite(proposals.concat()),
+            BaseAnswers::Never => None,
         });
     }
 
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     /// Curves of four rows, all of which have the same value but for a spread that is the same in every round.
-    fn curves(model: &[f64], proposal: &[f64], base: Base) -> Curves {
+    fn curves(model: &[f64], proposal: &[f64], base: BaseAnswers) -> Curves {
         let rows = |mean: f64| [-3.0, 3.0, -1.0, 1.0].iter().map(|spread| mean + spread).collect();
         let mut curves = Curves::default();
         for (round, (&model, &proposal)) in model.iter().zip(proposal).enumerate() {
@@ -368,7 +368,8 @@ mod tests {
     #[test]
     fn the_fewest_steps_within_one_error_of_the_best_are_chosen() {
         // The third and fourth round differ from the fifth on two rows of four by 0.1: 0.05, with an error of 0.029.
-        let mut curves = curves(&[-9.0, -5.0, -2.0, -2.0, -2.0, -7.0], &[-20.0; 6], Base::Auto);
+        let mut curves =
+            curves(&[-9.0, -5.0, -2.0, -2.0, -2.0, -7.0], &[-20.0; 6], BaseAnswers::Auto);
         for (round, by) in [(2, [0.1, 0.1, 0.0, 0.0]), (3, [0.1, -0.05, 0.0, 0.0])] {
             let rows = curves.model[round].as_mut().unwrap();
             rows.iter_mut().zip(by).for_each(|(row, by)| *row -= by);
@@ -387,13 +388,13 @@ mod tests {
     #[test]
     fn the_proposal_is_the_answer_where_it_is_no_worse_at_its_own_best() {
         let (model, proposal) = ([f64::NAN, -3.0, -2.5], [-2.0, -2.6, -4.0]);
-        let found = curves(&model, &proposal, Base::Auto).choose(2);
+        let found = curves(&model, &proposal, BaseAnswers::Auto).choose(2);
         assert_eq!((found.answer, found.chosen_step), (Answer::Proposal, 10));
         assert_eq!(found.curve[0].model, None, "while only the proposal was trained");
-        let found = curves(&model, &proposal, Base::Never).choose(2);
+        let found = curves(&model, &proposal, BaseAnswers::Never).choose(2);
         assert_eq!((found.answer, found.chosen_step), (Answer::Model, 30));
         // At its best before any step that changes it, the model is its proposal, but for the quadrature's error.
-        let found = curves(&[-2.0 + 4e-7, -3.0], &[-2.0, -4.0], Base::Auto).choose(2);
+        let found = curves(&[-2.0 + 4e-7, -3.0], &[-2.0, -4.0], BaseAnswers::Auto).choose(2);
         assert_eq!((found.answer, found.chosen_step), (Answer::Proposal, 10));
     }
 
@@ -408,7 +409,7 @@ mod tests {
     #[test]
     fn patience_counts_from_the_best_and_waits_for_the_model() {
         let since = |model: &[f64], proposal: &[f64]| {
-            curves(model, proposal, Base::Auto).rounds_since_best()
+            curves(model, proposal, BaseAnswers::Auto).rounds_since_best()
         };
         assert_eq!(since(&[-2.0, -1.0, -3.0, -4.0], &[-9.0; 4]), 2);
         assert_eq!(since(&[-2.0, -1.0, -3.0, -4.0], &[-9.0, -9.0, -9.0, -0.5]), 0);

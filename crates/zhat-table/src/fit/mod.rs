@@ -28,4 +28,4 @@ pub use for_table::{Columns, Length};
 pub use session::Session;
 pub use settings::{SETTINGS, Setting};
 pub use timing::{StepSeconds, StepTimer};
-pub use validation::Base;
+pub use validation::BaseAnswers;

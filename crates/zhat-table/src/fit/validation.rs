@@ -20,7 +20,7 @@ use crate::prepare::Prepared;
 /// Whether the proposal may be the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Base {
+pub enum BaseAnswers {
     /// Where the model is not ahead of it by more than one standard error.
     Auto,
     /// Never: the model is what is looked at.
@@ -36,7 +36,7 @@ pub(super) struct Validator {
     columns: Vec<String>,
     standardiser: Standardiser,
     criterion: Method,
-    base: Base,
+    base: BaseAnswers,
     settings: Estimation,
     streams: Streams,
     has_holes: bool,
@@ -90,7 +90,7 @@ impl Validator {
         let log_likelihoods = scores.log_p_tilde.iter().map(|log_p| log_p - log_z.log_z).collect();
         let found = Validated::new(log_likelihoods, log_z.standard_error)
             .with_weights(weights.map(<[f64]>::to_vec));
-        Ok(match self.base == Base::Auto && self.criterion != Method::QOnly {
+        Ok(match self.base == BaseAnswers::Auto && self.criterion != Method::QOnly {
             true => found.or_proposal(scores.log_q),
             false => Validated { proposal: Some(scores.log_q), ..found },
         })
