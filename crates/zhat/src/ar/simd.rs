@@ -1,9 +1,9 @@
-//! Vector code chosen at run time: every loop is compiled for the plain processor and for AVX2 with FMA.
+//! Vector code chosen at run time: every loop is compiled for the plain processor, for AVX2 with FMA and for AVX-512.
 //!
 //! Loops are written once, over arrays of 16 values that the compiler turns into vector registers, so there is no code
 //! for one processor alone. Elementary functions are polynomials without branches, fit for such loops.
 
-/// Functions that are compiled twice: with fused multiply-adds (`FMA`), which run where the processor has them, and without.
+/// Functions that are compiled with fused multiply-adds (`FMA`), which run where the processor has them, and without.
 macro_rules! dispatch {
     ($($(#[$doc:meta])* pub fn $name:ident<const $fma:ident: bool>(
         $($argument:ident: $type:ty),* $(,)?
