@@ -215,11 +215,14 @@ fn every_kind_goes_from_a_fit_to_draws_scores_and_filled_cells_in_the_users_own_
     };
     let options = ScoreOptions { explain: true, errors: true, ..ScoreOptions::default() };
     let source = strange.to_str().unwrap();
-    let scored = score(&fitted, source, &ReadOptions::default(), options, create).unwrap();
+    let read = ReadOptions { carry_identifiers: true, ..ReadOptions::default() };
+    let scored = score(&fitted, source, &read, options, create).unwrap();
     assert_eq!((scored.rows, scored.missing, scored.holed), (3, 0, 1));
     assert!(fitted.warnings()[0].contains("mauve"), "{:?}", fitted.warnings());
     let text = std::fs::read_to_string(&out).unwrap();
-    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert!(text.starts_with("user_id,") && text.contains("\nu1,-"), "{text}");
+    let lines: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split(',').skip(1).collect()).collect();
     assert_eq!(
         lines[0][..4],
         ["log_density", "standard_error", "log_density_of_day", "log_density_of_colour"]

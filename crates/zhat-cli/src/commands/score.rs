@@ -21,8 +21,8 @@ pub struct Arguments {
     /// Also write log p~ and log q of every row
     #[arg(long)]
     parts: bool,
-    /// Also write columns of a text file as they are, by name or position, such as an identifier; all for those that the model
-    /// has not
+    /// Also write columns of a text file as they are, by name or position; all for those that the model has not, and none
+    /// [default: those that were found to be identifiers in the fit]
     #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
     carry: Vec<String>,
     /// Also write the place of every row, from 1 for the lowest log-density; all scores are held in memory
@@ -46,10 +46,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (fitted, watch) = arguments.run.open()?;
     let mut read = arguments.table.read(Missing::Keep);
     read.carry = arguments.carry.clone();
-    if let Some(path) = arguments.output.file()
-        && TableWriter::format_of(path)? != Format::Csv
-        && !read.carry.is_empty()
-    {
+    read.carry_identifiers = match arguments.output.file() {
+        Some(path) => TableWriter::format_of(path)? == Format::Csv,
+        None => true,
+    };
+    if !read.carry_identifiers && !read.carry.is_empty() {
         let reason = "carry: columns are carried along into .csv and .tsv only".into();
         return Err(TableError::Config { reason }.into());
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::error::{Error, Result};
+use super::kinds::{ColumnKind, Kind};
 use super::nearest::{listing, nearest};
 use super::options::ReadOptions;
 
@@ -86,13 +87,20 @@ pub(crate) fn carried(
         };
         return Ok((0..names.len()).map(|index| Column { index, name: name(index) }).collect());
     }
+    if options.carry_identifiers && options.carry.is_empty() {
+        let identifiers = options.model_kinds.iter().filter(|kind| kind.kind == Kind::Identifier);
+        let place = |kind: &ColumnKind| names.iter().position(|name| *name == kind.name);
+        found.extend(identifiers.filter_map(place));
+    }
     for entry in &options.carry {
-        match entry == "all" && !names.iter().any(|name| name == "all") {
-            true => {
+        let is_name = names.iter().any(|name| name == entry);
+        match entry.as_str() {
+            "all" if !is_name => {
                 let is_free = |index: &usize| chosen.iter().all(|column| column.index != *index);
                 found.extend((0..names.len()).filter(is_free));
             }
-            false => found.extend(find(file, names, entry)?),
+            "none" if !is_name => {}
+            entry => found.extend(find(file, names, entry)?),
         }
     }
     Ok(found.into_iter().map(|index| Column { index, name: names[index].clone() }).collect())
@@ -235,14 +243,23 @@ mod tests {
         let carried = |carry: &[&str]| {
             let names = ["id", "b", "a", "date"].map(String::from);
             let carry = carry.iter().map(|s| s.to_string()).collect();
-            let options = ReadOptions { carry, ..Default::default() };
+            let model_kinds = vec![
+                ColumnKind::new("a", Kind::Continuous),
+                ColumnKind::new("date", Kind::Identifier),
+                ColumnKind::new("elsewhere", Kind::Identifier),
+            ];
+            let carry_identifiers = true;
+            let options =
+                ReadOptions { carry, carry_identifiers, model_kinds, ..Default::default() };
             let chosen = [2, 1].map(|index| Column { index, name: String::new() });
             super::carried(Path::new("t.csv"), &names, &options, &chosen)
                 .map(|columns| columns.into_iter().map(|c| c.index).collect::<Vec<_>>())
         };
         assert_eq!(carried(&["all"]).unwrap(), [0, 3]);
         assert_eq!(carried(&["date", "2"]).unwrap(), [3, 1]);
-        assert!(carried(&["none"]).is_err());
+        assert_eq!(carried(&[]).unwrap(), [3], "what the fit found to be an identifier");
+        assert_eq!(carried(&["none"]).unwrap(), [0; 0]);
+        assert!(carried(&["nobody"]).is_err());
         assert_eq!(columns(&["column_1", "column_2"], &[]).unwrap(), expect(0, 1));
         // As the columns stood in the table of the fit, in whatever order the model has them.
         let kind = |name: &str| ColumnKind::new(name, Kind::Continuous);

@@ -30,9 +30,12 @@ pub struct ReadOptions {
     pub max_line_bytes: Option<usize>,
     /// A file may have as many columns as this; 65,536 if not given.
     pub max_columns: Option<usize>,
-    /// Columns of a text file to carry along as they are, written like `columns`; `all` for those that are not chosen.
+    /// Columns of a text file to carry along as they are, written like `columns`; `all` for those that are not chosen, and `none`.
     #[serde(skip)]
     pub carry: Vec<String>,
+    /// Where nothing is said of that, carries along the identifiers of a fitted model that a text file has.
+    #[serde(skip)]
+    pub carry_identifiers: bool,
     /// Names that the chosen columns get, in their order: those of a fitted model. Where no columns are chosen they are
     /// found by these names, or by position in a file that has no names.
     #[serde(skip)]
