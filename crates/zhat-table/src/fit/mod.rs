@@ -5,6 +5,7 @@ mod clock;
 mod config;
 mod evaluation;
 mod events;
+mod finish;
 mod folds;
 mod for_table;
 mod known;

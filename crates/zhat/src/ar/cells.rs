@@ -6,7 +6,8 @@ use super::base::Base;
 use super::config::EnergyForm;
 use super::defence::Defence;
 use super::evaluate::{Evaluator, Memory, TILE};
-use super::forward::{NODES, confining, factors};
+use super::forward::{confining, factors};
+use super::normalise::NODES;
 use super::quadrature::legendre_nodes;
 
 /// How far out a normal is integrated, in standard deviations: 6e-7 of its mass are further.

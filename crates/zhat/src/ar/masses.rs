@@ -5,10 +5,11 @@
 
 use super::base::Base;
 use super::engine::Engine;
-use super::forward::{Conditioning, Forward, NODES, Pass, tilts};
+use super::forward::{Conditioning, Forward, Pass, tilts};
 use super::head::Head;
 use super::kind::FeatureKind;
 use super::mixture::Mixture;
+use super::normalise::NODES;
 use super::quadrature::{Rule, legendre_nodes, normal_nodes};
 use super::spline::Spline;
 use crate::normal::log_normal_mass;

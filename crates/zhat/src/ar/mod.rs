@@ -27,6 +27,7 @@ mod missing;
 mod mixture;
 mod model;
 mod network;
+mod normalise;
 mod panels;
 mod products;
 mod quadrature;

@@ -2,7 +2,8 @@
 
 use super::base::Base;
 use super::engine::Engine;
-use super::forward::{Conditioning, Forward, NODES, Pass, factors};
+use super::forward::{Conditioning, Forward, Pass, factors};
+use super::normalise::NODES;
 use super::quadrature::Rule;
 use crate::rng::Stream;
 
