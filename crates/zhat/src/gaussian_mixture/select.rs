@@ -110,15 +110,13 @@ impl Selection {
         let order = streams.stream(purpose, 0, 0).permutation(number);
         let row = |&row: &usize| {
             let mut from = row * features;
-            let of_row = |rows: &&&[f32]| match from < rows.len() {
-                true => true,
-                false => {
-                    from -= rows.len();
-                    false
+            for rows in parts {
+                if from < rows.len() {
+                    return &rows[from..][..features];
                 }
-            };
-            let rows = parts.iter().find(of_row).expect("a row of a part");
-            &rows[from..][..features]
+                from -= rows.len();
+            }
+            unreachable!("the row of a part")
         };
         order[..self.most_rows].iter().flat_map(row).copied().collect()
     }
