@@ -23,6 +23,8 @@ pub struct Panel {
     pub y_limits: Option<(f64, f64)>,
     /// Names of equal parts of the x axis, in place of numbers; none of them leaves it bare.
     pub x_names: Option<Vec<String>>,
+    /// Values of the x axis that have a tick, and what it says, in place of round numbers.
+    pub x_ticks: Option<Vec<(f64, String)>>,
     /// Names of equal parts of the y axis, from bottom to top.
     pub y_names: Option<Vec<String>>,
     /// Lines and clouds of points, later ones over earlier ones.
@@ -64,6 +66,11 @@ impl Panel {
     /// Names for equal parts of the x axis in place of numbers; without any the axis is bare.
     pub fn x_names(self, names: Vec<String>) -> Self {
         Self { x_names: Some(names), ..self }
+    }
+
+    /// Ticks of the x axis at these values, in ascending order, that say something else than round numbers.
+    pub fn x_ticks(self, ticks: Vec<(f64, String)>) -> Self {
+        Self { x_ticks: Some(ticks), ..self }
     }
 
     /// Names for equal parts of the y axis, from bottom to top, in place of numbers; without any the axis is bare.

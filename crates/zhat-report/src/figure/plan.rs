@@ -124,9 +124,16 @@ impl<'a> Plan<'a> {
 
     /// Ticks along a frame of this width.
     pub fn x_ticks(&self, width: f64) -> Vec<Tick> {
-        match &self.panel.x_names {
-            Some(names) => named_ticks(names, (width / 20.0) as usize),
-            None => spaced(self.x.ticks((width / 50.0) as usize), width),
+        match (&self.panel.x_names, &self.panel.x_ticks) {
+            (Some(names), _) => named_ticks(names, (width / 20.0) as usize),
+            (None, Some(ticks)) => {
+                let tick = |(value, label): &(f64, String)| {
+                    let position = self.x.position(*value)?;
+                    Some(Tick { position, label: Some(label.clone()) })
+                };
+                spaced(ticks.iter().filter_map(tick).collect(), width)
+            }
+            (None, None) => spaced(self.x.ticks((width / 50.0) as usize), width),
         }
     }
 
@@ -203,5 +210,20 @@ mod tests {
         assert_eq!(labelled(100.0), [0, 2, 4]);
         assert_eq!(labelled(10.0), [0]);
         assert!(spaced(Vec::new(), 10.0).is_empty());
+    }
+
+    #[test]
+    fn ticks_of_ones_own_stand_at_their_values_and_one_that_has_no_room_says_nothing() {
+        let days = [(12.0, "2024-02-12"), (18.0, "2024-02-18")];
+        let panel = Panel::new("days")
+            .x_limits(10.0, 20.0)
+            .y_limits(0.0, 1.0)
+            .x_ticks(days.map(|(day, text)| (day, text.to_string())).to_vec());
+        let plan = Plan::new(&panel, 100.0).unwrap();
+        let ticks = |width| plan.x_ticks(width);
+        let said = |tick: &Tick| (tick.position, tick.label.clone().unwrap_or_default());
+        let found: Vec<(f64, String)> = ticks(200.0).iter().map(said).collect();
+        assert_eq!(found, [(0.2, "2024-02-12".into()), (0.8, "2024-02-18".into())]);
+        assert_eq!(ticks(80.0)[1].label, None);
     }
 }

@@ -30,7 +30,13 @@ pub(super) fn section(page: Page, shown: &Shown) -> Result<Page> {
             match shown.levels(column) {
                 _ if test.is_empty() => Panel::new(name),
                 Some(levels) => words_panel(name, levels, &test, &draws),
-                None => panel(name, &test, &draws),
+                None => {
+                    let panel = panel(name, &test, &draws);
+                    match shown.days(column, window(&test)) {
+                        Some(days) => panel.x_ticks(days),
+                        None => panel,
+                    }
+                }
             }
         })
         .collect();

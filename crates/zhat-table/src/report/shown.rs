@@ -4,7 +4,7 @@ use zhat::rng::Streams;
 use zhat_report::number::rounded;
 
 use super::Finished;
-use crate::data::{ColumnKind, Kind};
+use crate::data::{ColumnKind, Form, Kind};
 use crate::density::Draws;
 use crate::error::Result;
 use crate::fitted::draws_like;
@@ -16,6 +16,9 @@ const DRAWS: [usize; 2] = [2_000, 20_000];
 const CHEAP_CELLS: usize = 60_000;
 /// Draws for every test row: with so many nearly all of the chance in a comparison is that of the rows.
 const DRAWS_PER_ROW: usize = 4;
+
+/// How a day is written.
+const DAY: &str = "2024-02-29";
 
 /// How many draws stand beside so many test rows.
 fn num_draws(test_rows: usize, columns: usize) -> usize {
@@ -71,6 +74,18 @@ impl<'a> Shown<'a> {
             Kind::Categorical { levels } => Some(levels),
             _ => None,
         }
+    }
+
+    /// Two values of a column of dates or times within a window, and the days they are.
+    pub fn days(&self, column: usize, (low, high): (f64, f64)) -> Option<Vec<(f64, String)>> {
+        let kind = self.kinds.as_ref()?[column];
+        let day = |share: f64| {
+            let value = (low + share * (high - low)).round();
+            let text = kind.text(value);
+            // What comes after the day has no room.
+            (value, text.get(..DAY.len()).map_or(text.clone(), String::from))
+        };
+        matches!(kind.form, Form::Date | Form::Time { .. }).then(|| [0.2, 0.8].map(day).to_vec())
     }
 
     /// The columns that are numbers, and of the rows only those that are whole in them.
