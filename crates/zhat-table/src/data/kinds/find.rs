@@ -14,8 +14,10 @@ use crate::data::table::Table;
 
 /// More cells than this are no help: a number in one of them is as good as any.
 const MOST_VALUES: usize = 1024;
-/// Numbers above 0 whose largest is so many times the smallest lean on 0.
+/// Numbers above 0 lean on it where the largest is so many times the smallest, or 0 is within so many standard deviations of their mean: a
+/// density that does not know of 0 would draw some below it.
 const LEANS: f64 = 20.0;
+const NEAR_ZERO: f64 = 3.0;
 /// Shares that come as near as this to 0 and to 1 lean on both.
 const NEAR_BOUND: f64 = 0.05;
 /// Text that differs in more than this share of the rows, and in more than so many, names them.
@@ -277,12 +279,25 @@ fn one(
         Kind::Bounded { low: 0.0, high: 100.0 }
     } else if low > 0.0 && high < 1.0 && low < NEAR_BOUND && high > 1.0 - NEAR_BOUND {
         Kind::Bounded { low: 0.0, high: 1.0 }
-    } else if is_measure(&found.form) && low > 0.0 && high > LEANS * low {
+    } else if is_measure(&found.form) && low > 0.0 && leans_on_zero(&values, &atoms, [low, high]) {
         Kind::Positive
     } else {
         Kind::Continuous
     };
     Ok(with_atoms(found))
+}
+
+/// Whether numbers above 0 come near it, but for their atoms.
+fn leans_on_zero(values: &[f32], atoms: &[f32], [low, high]: [f64; 2]) -> bool {
+    let (mut number, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for &value in values.iter().filter(|value| !atoms.contains(value)) {
+        // From the lowest, so that nothing is lost where they are far from 0.
+        let above = f64::from(value) - low;
+        (number, sum, squares) = (number + 1.0, sum + above, squares + above * above);
+    }
+    let mean = sum / number;
+    let deviation = (squares / number - mean * mean).max(0.0).sqrt();
+    high > LEANS * low || low + mean < NEAR_ZERO * deviation
 }
 
 /// Whether 0 means something: that of a calendar does not.
@@ -396,6 +411,12 @@ mod tests {
     fn kinds_of_numbers_are_found() {
         assert_eq!(found(|row| spread(row) * 9.0 - 4.0, "a").kind, Kind::Continuous);
         assert_eq!(found(|row| (5.0 * spread(row)).exp(), "a").kind, Kind::Positive);
+        let [near, far] = [1.0, 4.0].map(|low| found(move |row| low + 5.0 * spread(row), "a").kind);
+        assert_eq!(
+            [near, far],
+            [Kind::Positive, Kind::Continuous],
+            "0 is 2.4 and 4.5 deviations off"
+        );
         assert_eq!(
             found(|row| 0.01 + 0.98 * spread(row), "a").kind,
             Kind::Bounded { low: 0.0, high: 1.0 }
