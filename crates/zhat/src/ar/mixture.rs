@@ -258,16 +258,18 @@ dispatch! {
         for block in 0..mixture.logits.len() {
             let (values, z) = terms::<FMA>(mixture, block, x);
             let mut parts = [[0.0; STRIP]; 3];
-            let slope: Strip = match mixture.scale_form {
-                ScaleForm::Softplus => mixture.raw_scales[block].map(sigmoid::<FMA>),
-                ScaleForm::Exponential => mixture.scales[block].map(|s| s - mixture.minimum_scale),
-            };
+            let raw_scales = &mixture.raw_scales[block];
             for l in 0..STRIP {
                 let responsibility = exp::<FMA>(values[l] - log_sum);
                 let scale = mixture.scales[block][l];
+                // A map of the array would be a function of its own, which is not compiled for this processor.
+                let slope = match mixture.scale_form {
+                    ScaleForm::Softplus => sigmoid::<FMA>(raw_scales[l]),
+                    ScaleForm::Exponential => scale - mixture.minimum_scale,
+                };
                 parts[0][l] = coefficient * (responsibility - learnt * mixture.weights[block][l]);
                 parts[1][l] = coefficient * responsibility * z[l] / scale;
-                parts[2][l] = coefficient * responsibility * (z[l] * z[l] - 1.0) / scale * slope[l];
+                parts[2][l] = coefficient * responsibility * (z[l] * z[l] - 1.0) / scale * slope;
             }
             for (out, part) in out.iter_mut().zip(parts) {
                 out.push(part);

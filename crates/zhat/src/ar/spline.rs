@@ -3,8 +3,11 @@
 //! `z = S(x)` is standard normal, so `log q(x) = log N(S(x)) + log S'(x)`. The raw outputs are `[widths, heights, slopes]` of
 //! the bins on `[-RANGE, RANGE]`, `b`, `b` and `b - 1` of them; outside `S` is the identity. Where all are zero, so is `S`.
 
+use std::sync::LazyLock;
+
 use super::cells::{around, fineness};
 use super::quadrature::{Rule, legendre_nodes};
+use super::simd::{dispatch, exp, softplus};
 use crate::rng::Stream;
 
 /// The bins are on minus to plus this, in the units of the features, which are standardised.
@@ -23,7 +26,8 @@ pub(super) fn raw_outputs(bins: usize) -> usize {
 
 /// The raw output at which a slope is 1.
 pub(super) fn raw_of_slope_one() -> f32 {
-    (1.0 - SMALLEST).exp_m1().ln()
+    static RAW: LazyLock<f32> = LazyLock::new(|| (1.0 - SMALLEST).exp_m1().ln());
+    *RAW
 }
 
 /// The spline of one row.
@@ -76,11 +80,8 @@ impl Spline {
             }
             knots[bins] = RANGE;
         }
-        let shift = raw_of_slope_one();
         self.raw_slopes.copy_from_slice(&raw[2 * bins..3 * bins - 1]);
-        for (slope, raw) in self.slopes[1..bins].iter_mut().zip(&self.raw_slopes) {
-            *slope = SMALLEST + softplus(raw + shift);
-        }
+        set_slopes(&self.raw_slopes, raw_of_slope_one(), &mut self.slopes[1..bins]);
     }
 
     /// `log q(x)`.
@@ -239,18 +240,25 @@ impl Spline {
     }
 }
 
-fn softmax(raw: &[f32], out: &mut [f32]) {
-    let largest = raw.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0;
-    for (out, raw) in out.iter_mut().zip(raw) {
-        *out = super::simd::exp::<false>(raw - largest);
-        sum += *out;
+dispatch! {
+    /// `out = softmax(raw)`.
+    pub fn softmax<const FMA: bool>(raw: &[f32], out: &mut [f32]) {
+        let largest = raw.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        for (out, raw) in out.iter_mut().zip(raw) {
+            *out = exp::<FMA>(raw - largest);
+        }
+        let sum: f32 = out.iter().sum();
+        for out in out {
+            *out /= sum;
+        }
     }
-    out.iter_mut().for_each(|out| *out /= sum);
-}
 
-fn softplus(x: f32) -> f32 {
-    super::simd::softplus::<false>(x)
+    /// `slopes = smallest + softplus(raw + shift)`.
+    pub fn set_slopes<const FMA: bool>(raw: &[f32], shift: f32, slopes: &mut [f32]) {
+        for (slope, raw) in slopes.iter_mut().zip(raw) {
+            *slope = SMALLEST + softplus::<FMA>(raw + shift);
+        }
+    }
 }
 
 fn sigmoid(x: f32) -> f32 {
