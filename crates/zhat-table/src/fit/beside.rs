@@ -21,8 +21,11 @@ use crate::prepare::Prepared;
 
 /// Shares that are tried: between them the likelihood hardly changes.
 const SHARES: [f64; 6] = [0.05, 0.2, 0.4, 0.6, 0.8, 0.95];
-/// Fits of each of the two best sizes from other starts, at most.
-const REPEATS: f64 = 8.0;
+/// Fits of the best sizes from other starts, at most, and how many sizes these are of, where there are many: means over sizes are better
+/// than over starts alone.
+const FITS_AGAIN: f64 = 48.0;
+const MANY_FITS: usize = 16;
+const SIZES: [usize; 2] = [2, 4];
 /// Multiplications in an iteration of EM at most, and so many fits of a size as together have no more.
 const MOST_WORK: f64 = 1.5e8;
 /// Iterations that a fit takes, rather too many than too few, and those that it is timed by.
@@ -127,7 +130,8 @@ impl Beside {
         let iterations = (seconds(1 + TIMED)? - seconds(1)?).max(0.0) / TIMED as f64;
         let of_largest = iterations * selection.most_components as f64 / components as f64;
         // The ladder up to the largest takes as long as three of them, of every kind.
-        let fits = (3 * selection.fits(rows.len() / features) + 2 * selection.repeats) as f64;
+        let again = selection.sizes * selection.repeats;
+        let fits = (3 * selection.fits(rows.len() / features) + again) as f64;
         Ok(of_largest * ITERATIONS * fits * (1.0 + AGAIN))
     }
 
@@ -200,9 +204,11 @@ fn selection(config: &FitConfig, data: &Prepared) -> Selection {
     let (rows, numbers) = (data.rows[0].min(usual.most_rows), data.num_numbers());
     let of_component = (usual.fits(rows) * rows * numbers * (numbers + 1)) as f64;
     let most = usual.most_components.min((MOST_WORK / of_component) as usize).max(1);
-    let repeats = (MOST_WORK / (most as f64 * of_component)).clamp(1.0, REPEATS) as usize;
+    let again = 2.0 * MOST_WORK / (most as f64 * of_component);
+    let again = again.clamp(2.0, FITS_AGAIN) as usize;
+    let sizes = SIZES[usize::from(again >= MANY_FITS)];
     let most = most.min(config.validation.mixture_components);
-    Selection { most_components: most, repeats, ..usual }
+    Selection { most_components: most, sizes, repeats: again / sizes, ..usual }
 }
 
 fn beside(model: &ArEbm, mixture: &GaussianMixture, share: f64) -> ArEbm {

@@ -52,7 +52,8 @@ pub use verdict::Verdict;
 
 use crate::data::kinds::{Code, Kind};
 use crate::data::{
-    ColumnKind, Discrete, Flow, Frame, Missing, ReadOptions, Source, Table, in_order, read_batches,
+    ColumnKind, Discrete, Flow, Frame, Marginals, Missing, ReadOptions, Source, Table, in_order,
+    read_batches,
 };
 use crate::density::{ArDensity, Density, Tail, with_cells};
 use crate::error::{Result, TableError};
@@ -177,9 +178,16 @@ impl Fitted {
         &*self.density
     }
 
-    /// The configuration of its run.
+    /// The settings of its run. Whether columns became normal scores is no question any more: asking again takes as long as before.
     pub fn config(&self) -> Result<FitConfig> {
-        FitConfig::read(&self.run.config())
+        let mut config = FitConfig::read(&self.run.config())?;
+        if config.data.marginals == Marginals::Auto {
+            config.data.marginals = match self.card.standardiser.maps.is_empty() {
+                true => Marginals::Standard,
+                false => Marginals::Gaussian,
+            };
+        }
+        Ok(config)
     }
 
     /// `log Z` and its standard error: those of the run's own evaluation, or new ones where it has none.

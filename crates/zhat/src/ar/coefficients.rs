@@ -1,6 +1,6 @@
 //! What the loss of a training step weighs the log-densities of every candidate by.
 
-use super::config::ArEbmConfig;
+use super::config::{ArEbmConfig, Normalisation};
 use super::criterion::ArStepConfig;
 use crate::criterion::Method;
 use crate::kernel::SmcGradient;
@@ -26,34 +26,58 @@ impl ArStepConfig {
     }
 
     /// The coefficients of every stage, row by row; `shares` are what the observations count, of a whole of 1.
-    ///
-    /// The base of a class is the model of it, so it is trained for the data whatever the others are trained for.
     pub(super) fn coefficients(
         &self,
         genealogy: &Genealogy,
         shares: &[f64],
         shape: &ArEbmConfig,
     ) -> Vec<Vec<Coefficient>> {
+        let (energy, model) = match shape.normalisation {
+            Normalisation::Local => (genealogy.weights.clone(), None),
+            Normalisation::Global => {
+                let of_model = self.proposal_shares().1 > 0.0;
+                (
+                    genealogy.coefficients(self.criterion.smc_gradient()),
+                    of_model.then(|| genealogy.coefficients(SmcGradient::Trajectory)),
+                )
+            }
+        };
+        let model = model.as_ref().unwrap_or(&energy).iter();
+        let stages = energy.iter().zip(model).enumerate();
+        stages
+            .map(|(stage, (energy, model))| self.of_stage(stage, energy, model, shares, shape))
+            .collect()
+    }
+
+    /// The coefficients of one stage, from the weights of its factor in the gradients of `log Z-hat` and of the model's objective. Where
+    /// every factor has a normaliser of its own, both are the weights of its candidates.
+    ///
+    /// The base of a class is the model of it, so it is trained for the data whatever the others are trained for.
+    pub(super) fn of_stage(
+        &self,
+        stage: usize,
+        energy: &[f64],
+        model: &[f64],
+        shares: &[f64],
+        shape: &ArEbmConfig,
+    ) -> Vec<Coefficient> {
+        // What is given has no factor, and so no loss.
+        if shape.is_given(stage) {
+            return Vec::new();
+        }
         let (data_share, model_share) = self.proposal_shares();
-        let energy = genealogy.coefficients(self.criterion.smc_gradient());
-        let model = (model_share > 0.0).then(|| genealogy.coefficients(SmcGradient::Trajectory));
-        let coefficient = |stage: usize, row: usize, energy: f64| {
-            let data = if row.is_multiple_of(genealogy.candidates) { 1.0 } else { 0.0 };
-            let share = shares[row / genealogy.candidates];
-            if shape.kind(stage).is_categorical() {
+        let (candidates, is_class) = (self.candidates(), shape.kind(stage).is_categorical());
+        let coefficient = |(row, (&energy, &model)): (usize, (&f64, &f64))| {
+            let data = if row.is_multiple_of(candidates) { 1.0 } else { 0.0 };
+            let share = shares[row / candidates];
+            if is_class {
                 return Coefficient { log_p: 0.0, log_q: (-share * data) as f32 };
             }
-            let model = model.as_ref().map_or(0.0, |model| model[stage][row]);
             Coefficient {
                 log_p: (share * (energy - data)) as f32,
                 log_q: (-share * (data_share * data + model_share * model)) as f32,
             }
         };
-        let of_stage = |(stage, energy): (usize, &Vec<f64>)| {
-            // What is given has no factor, and so no loss.
-            let rows = energy.iter().enumerate().filter(|_| !shape.is_given(stage));
-            rows.map(|(row, &energy)| coefficient(stage, row, energy)).collect()
-        };
-        energy.iter().enumerate().map(of_stage).collect()
+        energy.iter().zip(model).enumerate().map(coefficient).collect()
     }
 }

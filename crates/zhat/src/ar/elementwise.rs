@@ -1,6 +1,7 @@
 //! Activations, their derivatives, and other passes over a panel that is still in the cache.
 
 use super::config::Activation;
+use super::mixture::total;
 use super::panels::{STRIP, Strip};
 use super::simd::{dispatch, elu, multiply_add, tanh};
 
@@ -106,18 +107,23 @@ dispatch! {
         *sums = total;
     }
 
-    /// `out[i] += sum_l values[i, l] weights[l]`, where `out` holds one vector of partial sums for each row.
-    pub fn add_dot<const FMA: bool>(values: &[f32], weights: &[f32], out: &mut [f32]) {
-        let weights: &Strip = weights.as_array().expect("a panel's columns");
-        let rows = out.as_chunks_mut::<STRIP>().0.iter_mut().zip(values.as_chunks::<STRIP>().0);
-        for (out, row) in rows {
-            for l in 0..STRIP {
-                out[l] = multiply_add::<FMA>(row[l], weights[l], out[l]);
+    /// `out[i] = start + sum_k values[i, k] weights[k]`, over all panels of `out.len()` rows each.
+    pub fn dots<const FMA: bool>(values: &[f32], weights: &[f32], start: f32, out: &mut [f32]) {
+        let rows = out.len();
+        let (values, weights) = (values.as_chunks::<STRIP>().0, weights.as_chunks::<STRIP>().0);
+        for (row, out) in out.iter_mut().enumerate() {
+            let mut sums = [0.0; STRIP];
+            for (panel, weights) in weights.iter().enumerate() {
+                let values = &values[panel * rows + row];
+                for l in 0..STRIP {
+                    sums[l] = multiply_add::<FMA>(values[l], weights[l], sums[l]);
+                }
             }
+            *out = total(&sums) + start;
         }
     }
 
-    /// The reverse of [`add_dot`] followed by the activation: `out[i, l] = outer[i] weights[l] activation'(values[i, l])`, and
+    /// The reverse of [`dots`] followed by the activation: `out[i, l] = outer[i] weights[l] activation'(values[i, l])`, and
     /// `sums[l] += sum_i outer[i] values[i, l]`.
     pub fn outer_derivative<const FMA: bool>(
         activation: Activation,

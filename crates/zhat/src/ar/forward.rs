@@ -7,8 +7,7 @@ use super::dropout::Masks;
 use super::elementwise;
 use super::engine::{Engine, at_stage};
 use super::head::Known;
-use super::mixture::total;
-use super::panels::{Panels, STRIP, strip};
+use super::panels::{Panels, strip};
 use super::simd::{dispatch, softplus, tanh};
 use super::trunk::Tape;
 use crate::gaussian_mixture::Conditionals;
@@ -96,7 +95,6 @@ pub struct Forward {
     pub representative: Vec<usize>,
     h: Panels,
     of_context: Panels,
-    dots: Vec<f32>,
 }
 
 impl Forward {
@@ -389,17 +387,8 @@ impl Forward {
             true => energy.trunk.forward(&mut self.h, rows, masks, tape),
             false => energy.trunk.evaluate(&mut self.h, rows, engine.config.energy.width, tape),
         }
-        let output = tape.output();
-        self.dots.clear();
-        self.dots.resize(rows * STRIP, 0.0);
-        for panel in 0..output.num_panels() {
-            elementwise::add_dot(output.panel(panel), strip(&energy.last, panel), &mut self.dots);
-        }
         outputs.resize(rows, 0.0);
-        let dots = self.dots.as_chunks::<STRIP>().0;
-        for (output, dots) in outputs.iter_mut().zip(dots) {
-            *output = total(dots) + energy.last_bias;
-        }
+        elementwise::dots(tape.output().data(), &energy.last, energy.last_bias, outputs);
     }
 
     /// Rows of observation `n` take over the first `known` features of their ancestors.

@@ -160,39 +160,29 @@ impl Mixture {
 dispatch! {
     pub fn prepare<const FMA: bool>(mixture: &mut Mixture) {
         let largest = maximum(&mixture.logits);
-        let mut sum = 0.0;
-        for (weights, logits) in mixture.weights.iter_mut().zip(&mixture.logits) {
-            for l in 0..STRIP {
-                weights[l] = exp::<FMA>(logits[l] - largest);
-            }
-            sum += total(weights);
+        let logits = mixture.logits.as_flattened();
+        for (weight, logit) in mixture.weights.as_flattened_mut().iter_mut().zip(logits) {
+            *weight = exp::<FMA>(logit - largest);
         }
+        let sum: f32 = mixture.weights.iter().map(total).sum();
         let (inverse, log_sum) = (1.0 / sum, largest + ln::<FMA>(sum));
-        for weights in &mut mixture.weights {
-            for weight in weights {
-                *weight *= inverse;
-            }
+        for weight in mixture.weights.as_flattened_mut() {
+            *weight *= inverse;
         }
         let minimum = mixture.minimum_scale;
-        for (scales, raw) in mixture.scales.iter_mut().zip(&mixture.raw_scales) {
-            match mixture.scale_form {
-                ScaleForm::Softplus => {
-                    for l in 0..STRIP {
-                        scales[l] = softplus::<FMA>(raw[l]) + minimum;
-                    }
-                }
-                ScaleForm::Exponential => {
-                    for l in 0..STRIP {
-                        scales[l] = exp::<FMA>(raw[l].min(LARGEST)) + minimum;
-                    }
-                }
+        let raw = mixture.raw_scales.as_flattened().iter();
+        let scales = mixture.scales.as_flattened_mut().iter_mut().zip(raw);
+        match mixture.scale_form {
+            ScaleForm::Softplus => {
+                scales.for_each(|(scale, &raw)| *scale = softplus::<FMA>(raw) + minimum);
+            }
+            ScaleForm::Exponential => {
+                scales.for_each(|(scale, &raw)| *scale = exp::<FMA>(raw.min(LARGEST)) + minimum);
             }
         }
-        let blocks = mixture.heights.iter_mut().zip(&mixture.scales).zip(&mixture.logits);
-        for ((heights, scales), logits) in blocks {
-            for l in 0..STRIP {
-                heights[l] = logits[l] - log_sum - ln::<FMA>(scales[l]);
-            }
+        let heights = mixture.heights.as_flattened_mut().iter_mut();
+        for ((height, scale), logit) in heights.zip(mixture.scales.as_flattened()).zip(logits) {
+            *height = logit - log_sum - ln::<FMA>(*scale);
         }
     }
 }

@@ -63,7 +63,7 @@ impl TileReport {
 /// Memory of a worker, kept from tile to tile and step to step.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    /// One for each stage.
+    /// One for each stage, or, where stages have nothing to do with each other, for one after the other.
     passes: Vec<Pass>,
     /// One for each stage, or for all of them.
     conditionings: Vec<Conditioning>,
@@ -105,40 +105,33 @@ impl Plan<'_> {
             forward.give_all(&all[first * candidates * features..]);
         }
         let one_pass = forward.is_one_pass(&self.engine.config);
-        workspace.passes.resize_with(features, Pass::default);
+        // What is known of a stage may be forgotten where nothing of it is needed any more.
+        workspace.passes.resize_with(if local { 1 } else { features }, Pass::default);
         let conditionings = if one_pass { 1 } else { features };
         workspace.conditionings.resize_with(conditionings, Conditioning::default);
         let shares = &self.shares[numbers.clone()];
         let mut tile = Tile {
             plan: self,
             shares,
+            local,
+            one_pass,
             workspace: &mut *workspace,
+            gradient: &mut *gradient,
             particle_streams: streams("ar-particles"),
             dropout_streams: streams("ar-dropout"),
             report: TileReport::default(),
         };
         let genealogy = self.config.filter(observations, first, local).run(features, &mut tile)?;
+        if !local {
+            let coefficients = self.config.coefficients(&genealogy, shares, &self.engine.config);
+            for (stage, coefficients) in coefficients.iter().enumerate() {
+                tile.backward(stage, coefficients);
+            }
+        }
         let mut report = tile.report;
         report.ebm_loss += weighted(shares, genealogy.log_z_hat.iter().copied());
         let last = genealogy.effective_sample_size[features - 1].iter().copied();
         report.effective_sample_size = weighted(shares, last);
-        let coefficients = self.config.coefficients(&genealogy, shares, &self.engine.config);
-        let given = self.engine.config.given;
-        for (stage, coefficients) in coefficients.iter().enumerate().skip(given) {
-            if !one_pass || stage == given {
-                let at = at_stage(&workspace.conditionings, stage);
-                let tapes = &workspace.conditionings[at].tapes;
-                workspace.proposal_gradients.resize_with(tapes.len(), Panels::default);
-                for (back, tape) in workspace.proposal_gradients.iter_mut().zip(tapes) {
-                    back.reshape(tape.output().rows(), tape.output().columns());
-                    back.data_mut().fill(0.0);
-                }
-            }
-            self.stage_backward(stage, coefficients, workspace, gradient);
-            if !one_pass || stage + 1 == features {
-                self.conditioner_backward(stage, workspace, gradient);
-            }
-        }
         Ok(report)
     }
 
@@ -158,7 +151,7 @@ impl Plan<'_> {
         }
         self.head_backward(coefficients, stage, memory);
         let conditioning = &memory.conditionings[at_stage(&memory.conditionings, stage)];
-        let pass = &memory.passes[stage];
+        let pass = &memory.passes[at_stage(&memory.passes, stage)];
         let members = self.engine.members.iter().zip(&mut gradient.members);
         let backs = memory.proposal_gradients.iter_mut().zip(&memory.head_gradients);
         for (((member, gradient), tape), (back, of_outputs)) in
@@ -210,7 +203,8 @@ impl Plan<'_> {
         gradient: &mut EngineGradient,
     ) {
         let Engine { config, energy, .. } = self.engine;
-        let (pass, activation) = (&memory.passes[stage], energy.trunk.activation);
+        let pass = &memory.passes[at_stage(&memory.passes, stage)];
+        let activation = energy.trunk.activation;
         let bound = config.tilt_bound as f32;
         let slope = |o: f32| match config.energy_form {
             // log p~ = -softplus(o)
@@ -254,7 +248,8 @@ impl Plan<'_> {
     fn head_backward(&self, coefficients: &[Coefficient], stage: usize, workspace: &mut Workspace) {
         let config = &self.engine.config;
         let conditioning = &workspace.conditionings[at_stage(&workspace.conditionings, stage)];
-        let pass = &mut workspace.passes[stage];
+        let at = at_stage(&workspace.passes, stage);
+        let pass = &mut workspace.passes[at];
         let outputs = config.head_outputs(stage);
         let mut base = Base::at(config, stage);
         let mut values: Vec<Vec<f32>> = vec![Vec::new(); config.members];
@@ -286,11 +281,40 @@ pub(super) fn weighted(shares: &[f64], values: impl Iterator<Item = f64>) -> f64
 struct Tile<'a> {
     plan: &'a Plan<'a>,
     shares: &'a [f64],
+    /// Whether every factor has a normaliser of its own, so that its gradient waits for no other.
+    local: bool,
+    /// Whether one pass of the conditioner serves all stages.
+    one_pass: bool,
     workspace: &'a mut Workspace,
+    gradient: &'a mut EngineGradient,
     /// Both one for each observation.
     particle_streams: Vec<Stream>,
     dropout_streams: Vec<Stream>,
     report: TileReport,
+}
+
+impl Tile<'_> {
+    /// Adds the gradient of a stage; the conditioner's when all that it said has been gone back through.
+    fn backward(&mut self, stage: usize, coefficients: &[Coefficient]) {
+        let Self { plan, one_pass, workspace, gradient, .. } = self;
+        let Plan { engine, .. } = plan;
+        if engine.config.is_given(stage) {
+            return;
+        }
+        if !*one_pass || stage == engine.config.given {
+            let at = at_stage(&workspace.conditionings, stage);
+            let tapes = &workspace.conditionings[at].tapes;
+            workspace.proposal_gradients.resize_with(tapes.len(), Panels::default);
+            for (back, tape) in workspace.proposal_gradients.iter_mut().zip(tapes) {
+                back.reshape(tape.output().rows(), tape.output().columns());
+                back.data_mut().fill(0.0);
+            }
+        }
+        plan.stage_backward(stage, coefficients, workspace, gradient);
+        if !*one_pass || stage + 1 == engine.config.features {
+            plan.conditioner_backward(stage, workspace, gradient);
+        }
+    }
 }
 
 impl Particles for Tile<'_> {
@@ -302,7 +326,9 @@ impl Particles for Tile<'_> {
         let streams = &mut self.dropout_streams;
         let mut masks = of_proposal.map(|dropout| Masks::new(dropout, streams, candidates));
         let Workspace { passes, conditionings, forward, .. } = &mut *self.workspace;
-        let (at, pass) = (at_stage(conditionings, stage), &mut passes[stage]);
+        let of_stage = at_stage(passes, stage);
+        let pass = &mut passes[of_stage];
+        let at = at_stage(conditionings, stage);
         let conditioning = &mut conditionings[at];
         forward.propose(engine, stage, masks.as_mut(), conditioning, pass);
         // One pass of the conditioner is made at the first stage, whether it is given or not.
@@ -322,6 +348,16 @@ impl Particles for Tile<'_> {
             pass.add_log_weights(log_weights);
         }
         Ok(())
+    }
+
+    /// What a stage computed is still in the cache.
+    fn weighed(&mut self, stage: usize, weights: &[f64]) {
+        if self.local {
+            let Plan { engine, config, .. } = self.plan;
+            let coefficients =
+                config.of_stage(stage, weights, weights, self.shares, &engine.config);
+            self.backward(stage, &coefficients);
+        }
     }
 
     fn descend(&mut self, stage: usize, row: usize, ancestors: &[usize]) {

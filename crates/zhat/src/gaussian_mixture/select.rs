@@ -3,15 +3,18 @@
 //! A mixture of mixtures is a mixture again. On few rows it is well ahead of the best single one, which was chosen by luck as much
 //! as by merit (stacking, Smyth and Wolpert, 1999).
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::em::{self, Covariance, EmConfig};
 use super::{GaussianMixture, triangle};
 use crate::error::{Error, Result, at_least};
-use crate::rng::Streams;
+use crate::rng::{Stream, Streams};
 use crate::watch::Watch;
-use crate::weights::log_sum_exp;
+use crate::weights::{log_mean_exp, log_sum_exp};
 
 /// Numbers of components that are tried.
 const LADDER: [usize; 13] = [1, 2, 3, 5, 8, 12, 20, 30, 40, 60, 80, 160, 320];
@@ -35,6 +38,10 @@ const KINDS: [(Covariance, f64, f64); 6] = [
     (Covariance::Full, 1e-4, 100.0),
 ];
 
+/// From so many fits of a size on each is of rows that are drawn anew with replacement (bagging, Breiman, 1996): what only some of the
+/// rows say then counts for less in their mean. Fewer fits would miss the rows that are left out.
+const BAG: usize = 4;
+
 /// Iterations that find the shares.
 const STACK_ITERATIONS: usize = 200;
 
@@ -55,8 +62,9 @@ pub struct Selection {
     pub starts: usize,
     /// A mixture with a smaller share is left out of the stack.
     pub smallest_share: f64,
-    /// How often each of the two best sizes is fitted again from other starts: each start ends elsewhere, and the mean of where they
-    /// end is better than any of them.
+    /// How many of the best sizes are fitted again.
+    pub sizes: usize,
+    /// And how often each of them: each start ends elsewhere, and the mean of where they end is better than any of them.
     pub repeats: usize,
 }
 
@@ -68,6 +76,7 @@ impl Default for Selection {
             most_rows: 20_000,
             starts: 3,
             smallest_share: 0.02,
+            sizes: 0,
             repeats: 0,
         }
     }
@@ -150,12 +159,14 @@ impl Selection {
     }
 }
 
-/// One mixture that was tried.
+/// One kind and size of mixture that was tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Tried {
     /// How it was fitted.
     pub config: EmConfig,
+    /// How many fits it is the mean of.
+    pub fits: usize,
     /// Mean log-density of the held-out rows.
     pub log_density: f64,
     /// Its share of the stack.
@@ -180,17 +191,21 @@ impl Selected {
     /// - `rows`: `[n, features]`, row-major
     pub fn refit(&self, rows: &[f32], streams: &Streams, watch: &Watch) -> Result<GaussianMixture> {
         let features = self.mixture.features;
-        let fit = |(at, tried): (usize, &Tried)| {
-            let rng = &mut streams.stream("mixture-all-rows", 0, at as u64);
+        let all: Vec<(usize, usize)> = (0..self.tried.len())
+            .filter(|&at| self.tried[at].share > 0.0)
+            .flat_map(|at| (0..self.tried[at].fits).map(move |repeat| (at, repeat)))
+            .collect();
+        let fit = |(at, repeat): (usize, usize)| {
+            let tried = &self.tried[at];
+            let rng = &mut streams.stream("mixture-all-rows", repeat as u64, at as u64);
             let mut config = tried.config.clone();
             config.components = config.components.min(rows.len() / features);
-            Ok(em::fit(rows, features, &config, rng, &mut |_| watch.check())?.0)
+            let rows = rows_of_fit(rows, features, tried.fits, rng);
+            Ok(em::fit(&rows, features, &config, rng, &mut |_| watch.check())?.0)
         };
-        let shares: Vec<_> =
-            self.tried.iter().enumerate().filter(|(_, tried)| tried.share > 0.0).collect();
-        let fits: Vec<GaussianMixture> = shares.into_par_iter().map(fit).collect::<Result<_>>()?;
+        let fits: Vec<GaussianMixture> = all.into_par_iter().map(fit).collect::<Result<_>>()?;
         let mut fits = fits.into_iter();
-        concatenate(&self.tried, |_| Ok(fits.next().expect("a fit for each share")))
+        concatenate(&self.tried, |tried| fits.by_ref().take(tried.fits).collect())
     }
 }
 
@@ -219,7 +234,9 @@ pub fn select(
     };
     let candidates = candidates(&[split], features, selection, streams, watch)?;
     let (tried, held_out) = stack(&candidates, selection);
-    let mixture = concatenate(&tried, |at| Ok(candidates[at].fits[0].clone()))?;
+    let fitted = candidates.into_iter().zip(&tried).filter(|(_, tried)| tried.share > 0.0);
+    let mut fits = fitted.map(|(candidate, _)| candidate.fits).collect::<Vec<_>>().into_iter();
+    let mixture = concatenate(&tried, |_| fits.next().expect("the fits of each share"))?;
     Ok(Selected { mixture, held_out, tried })
 }
 
@@ -275,40 +292,69 @@ struct Split {
 /// One kind of mixture, fitted to every split.
 struct Candidate {
     config: EmConfig,
+    /// One for each repeat, and each split within it.
     fits: Vec<GaussianMixture>,
-    /// Log-densities of all held-out rows, split by split.
+    /// Log-densities of all held-out rows, split by split: of the mean over repeats.
     held_out: Vec<f64>,
+    repeats: usize,
 }
 
 impl Candidate {
-    /// The `repeat`-th fit of its kind begins elsewhere.
+    /// Some of the fits of a kind, each of which begins elsewhere.
     fn fit(
         config: EmConfig,
-        repeat: usize,
+        repeats: Range<usize>,
         splits: &[Split],
         features: usize,
         streams: &Streams,
         watch: &Watch,
     ) -> Result<Self> {
-        let of_split = |(lane, split): (usize, &Split)| {
+        let number = repeats.len();
+        let of_split = |(repeat, lane): (usize, usize)| {
             // Kinds begin with the same centres, so that they differ in nothing else.
-            let lane = (repeat * splits.len() + lane) as u64;
+            let (split, lane) = (&splits[lane], (repeat * splits.len() + lane) as u64);
             let rng = &mut streams.stream("mixture-start", config.components as u64, lane);
-            let watched = &mut |_| watch.check();
-            let (mixture, _) = em::fit(&split.train, features, &config, rng, watched)?;
+            let rows = rows_of_fit(&split.train, features, number, rng);
+            let (mixture, _) = em::fit(&rows, features, &config, rng, &mut |_| watch.check())?;
             let log_densities = mixture.log_densities(&split.held_out);
             watch.advance(1);
             Ok((mixture, log_densities))
         };
+        let all: Vec<(usize, usize)> =
+            repeats.flat_map(|repeat| (0..splits.len()).map(move |lane| (repeat, lane))).collect();
         let found: Vec<(GaussianMixture, Vec<f64>)> =
-            splits.par_iter().enumerate().map(of_split).collect::<Result<_>>()?;
+            all.into_par_iter().map(of_split).collect::<Result<_>>()?;
         let (fits, held_out): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-        Ok(Self { config, fits, held_out: held_out.concat() })
+        let by_repeat: Vec<Vec<f64>> =
+            held_out.chunks_exact(splits.len()).map(<[Vec<f64>]>::concat).collect();
+        let mean = |row: usize| {
+            log_mean_exp(&by_repeat.iter().map(|repeat| repeat[row]).collect::<Vec<_>>())
+        };
+        let held_out = (0..by_repeat[0].len()).map(mean).collect();
+        Ok(Self { config, fits, held_out, repeats: number })
     }
 
     fn mean(&self) -> f64 {
         self.held_out.iter().sum::<f64>() / self.held_out.len() as f64
     }
+}
+
+/// What one of so many fits is fitted to.
+fn rows_of_fit<'a>(
+    rows: &'a [f32],
+    features: usize,
+    fits: usize,
+    rng: &mut Stream,
+) -> Cow<'a, [f32]> {
+    if fits < BAG {
+        return Cow::Borrowed(rows);
+    }
+    let number = rows.len() / features;
+    let drawn = (0..number).flat_map(|_| {
+        let row = ((rng.uniform() * number as f64) as usize).min(number - 1);
+        &rows[row * features..][..features]
+    });
+    Cow::Owned(drawn.copied().collect())
 }
 
 /// Climbs the ladder, all kinds and splits of a rung side by side; a kind that has become worse and worse is left behind.
@@ -321,7 +367,7 @@ fn candidates(
 ) -> Result<Vec<Candidate>> {
     let rows = splits.iter().map(|split| split.train.len() / features).min().expect("a split");
     let (rungs, kinds) = (selection.rungs(rows, features), selection.kinds(rows));
-    let repeats = 2 * selection.repeats;
+    let repeats = selection.sizes * selection.repeats;
     watch.begin(((rungs.len() * kinds.len() + repeats) * splits.len()) as u64);
     let mut found: Vec<Candidate> = Vec::new();
     let mut overall = Progress::default();
@@ -336,7 +382,7 @@ fn candidates(
             .par_iter()
             .map(|&kind| {
                 let config = EmConfig { components, ..kinds[kind].clone() };
-                Candidate::fit(config, 0, splits, features, streams, watch)
+                Candidate::fit(config, 0..1, splits, features, streams, watch)
             })
             .collect::<Result<_>>()?;
         for (&kind, candidate) in tried.iter().zip(&fitted) {
@@ -348,16 +394,24 @@ fn candidates(
             break;
         }
     }
+    if selection.repeats == 0 {
+        return Ok(found);
+    }
     let mut best: Vec<&Candidate> = found.iter().collect();
     best.sort_by(|a, b| b.mean().total_cmp(&a.mean()));
-    let again = best.iter().take(2).map(|best| best.config.clone());
-    let again: Vec<(usize, EmConfig)> = again
-        .flat_map(|config| (1..=selection.repeats).map(move |repeat| (repeat, config.clone())))
-        .collect();
-    let again: Vec<Candidate> = again
+    let best: Vec<EmConfig> =
+        best.iter().take(selection.sizes).map(|best| best.config.clone()).collect();
+    let again: Vec<Candidate> = best
         .into_par_iter()
-        .map(|(repeat, config)| Candidate::fit(config, repeat, splits, features, streams, watch))
+        .map(|config| {
+            let repeats = 1..selection.repeats + 1;
+            Candidate::fit(config, repeats, splits, features, streams, watch)
+        })
         .collect::<Result<_>>()?;
+    if selection.repeats >= BAG {
+        // The mean stands for its size: a single fit beside it would have a share by luck.
+        found.retain(|one| again.iter().all(|many| many.config != one.config));
+    }
     found.extend(again);
     Ok(found)
 }
@@ -414,6 +468,7 @@ fn stack(candidates: &[Candidate], selection: &Selection) -> (Vec<Tried>, Vec<f6
     let held_out = (0..rows).map(|row| log_sum_exp(&weighed(candidates, &shares, row))).collect();
     let tried = candidates.iter().zip(&shares).map(|(candidate, &share)| Tried {
         config: candidate.config.clone(),
+        fits: candidate.repeats,
         log_density: candidate.mean(),
         share,
     });
@@ -425,18 +480,20 @@ fn weighed(candidates: &[Candidate], shares: &[f64], row: usize) -> Vec<f64> {
     terms.map(|(candidate, share)| candidate.held_out[row] + share.ln()).collect()
 }
 
-/// One mixture of all that have a share, each as `fit` gives it.
+/// One mixture of all that have a share, each the mean of the fits that it has.
 fn concatenate(
     tried: &[Tried],
-    mut fit: impl FnMut(usize) -> Result<GaussianMixture>,
+    mut fits_of: impl FnMut(&Tried) -> Vec<GaussianMixture>,
 ) -> Result<GaussianMixture> {
     let (mut log_weights, mut means, mut factors, mut features) = (vec![], vec![], vec![], 1);
-    for (at, tried) in tried.iter().enumerate().filter(|(_, tried)| tried.share > 0.0) {
-        let mixture = fit(at)?;
-        features = mixture.features;
-        log_weights.extend(mixture.log_weights.iter().map(|weight| weight + tried.share.ln()));
-        means.extend(mixture.means);
-        factors.extend(mixture.factors);
+    for tried in tried.iter().filter(|tried| tried.share > 0.0) {
+        let share = (tried.share / tried.fits as f64).ln();
+        for mixture in fits_of(tried) {
+            features = mixture.features;
+            log_weights.extend(mixture.log_weights.iter().map(|weight| weight + share));
+            means.extend(mixture.means);
+            factors.extend(mixture.factors);
+        }
     }
     GaussianMixture::new(features, log_weights, means, factors)
 }
@@ -451,6 +508,7 @@ mod tests {
             config: EmConfig::new(components),
             fits: Vec::new(),
             held_out: held_out.to_vec(),
+            repeats: 1,
         }
     }
 
@@ -504,29 +562,70 @@ mod tests {
         assert!(found.iter().zip(&by_validation.held_out).all(|(a, b)| (a - b).abs() < 1e-6));
     }
 
+    /// A uniform square has no components to be found: each start ends elsewhere.
+    fn square(rows: usize, seed: u64) -> Vec<f32> {
+        let mut rng = Streams::new(seed).stream("square", 0, 0);
+        (0..2 * rows).map(|_| rng.uniform() as f32).collect()
+    }
+
+    fn select_square(sizes: usize, repeats: usize) -> (Selected, Vec<f32>) {
+        let (train, validation) = (square(600, 4), square(200, 5));
+        let selection = Selection { sizes, repeats, starts: 1, ..Selection::default() };
+        let (streams, watch) = (Streams::new(5), Watch::default());
+        (select(&train, &validation, 2, &selection, &streams, &watch).unwrap(), validation)
+    }
+
     #[test]
     fn the_best_sizes_are_fitted_again_from_other_starts() {
-        // A uniform square has no components to be found: each start ends elsewhere.
-        let mut rng = Streams::new(4).stream("square", 0, 0);
-        let rows: Vec<f32> = (0..1_600).map(|_| rng.uniform() as f32).collect();
-        let (train, validation) = rows.split_at(1_200);
-        let (streams, watch) = (Streams::new(5), Watch::default());
-        let tried = |repeats| {
-            let selection = Selection { repeats, starts: 1, ..Selection::default() };
-            select(train, validation, 2, &selection, &streams, &watch).unwrap().tried
-        };
-        let (once, again) = (tried(0), tried(3));
-        let key = |tried: &Tried| (tried.config.clone(), tried.log_density);
+        let (once, again) = (select_square(0, 0).0.tried, select_square(2, 3).0.tried);
+        assert_eq!(again.len(), once.len() + 2);
+        let key = |tried: &Tried| (tried.config.clone(), tried.fits, tried.log_density);
         assert!(again.iter().zip(&once).all(|(a, b)| key(a) == key(b)));
-        let more = &again[once.len()..];
-        assert_eq!(more.len(), 6);
-        for size in more.chunks_exact(3) {
-            let first = once.iter().find(|tried| tried.config == size[0].config).unwrap();
-            assert!(size.iter().all(|tried| tried.config == first.config));
-            let mut ends = [first, &size[0], &size[1], &size[2]].map(|tried| tried.log_density);
-            ends.sort_by(f64::total_cmp);
-            assert!(ends.windows(2).all(|ends| ends[0] < ends[1]), "{ends:?}");
+        let mut best: Vec<&Tried> = once.iter().collect();
+        best.sort_by(|a, b| b.log_density.total_cmp(&a.log_density));
+        for (more, first) in again[once.len()..].iter().zip(best) {
+            assert_eq!((&more.config, more.fits), (&first.config, 3));
+            assert_ne!(more.log_density, first.log_density);
         }
+    }
+
+    #[test]
+    fn many_fits_of_a_size_are_of_rows_drawn_anew_and_their_mean_stands_for_it() {
+        let (found, validation) = select_square(3, 6);
+        let (bags, others): (Vec<&Tried>, Vec<&Tried>) =
+            found.tried.iter().partition(|tried| tried.fits == 6);
+        assert_eq!(bags.len(), 3);
+        assert!(others.iter().all(|one| bags.iter().all(|bag| bag.config != one.config)));
+        // What is reported is what the mixture gives: the mean of the fits, each in an equal part of the share.
+        let densities = found.mixture.log_densities(&validation);
+        assert!(densities.iter().zip(&found.held_out).all(|(a, b)| (a - b).abs() < 1e-6));
+        let rng = &mut Streams::new(6).stream("rows", 0, 0);
+        let rows: Vec<f32> = (0..2_000).map(|value| value as f32).collect();
+        assert_eq!(*rows_of_fit(&rows, 2, BAG - 1, rng), rows);
+        let drawn = rows_of_fit(&rows, 2, BAG, rng);
+        let mut distinct: Vec<u32> = Vec::new();
+        for row in drawn.chunks_exact(2) {
+            assert_eq!(row[1], row[0] + 1.0, "whole rows");
+            distinct.push(row[0] as u32 / 2);
+        }
+        assert_eq!(distinct.len(), 1_000);
+        distinct.sort_unstable();
+        distinct.dedup();
+        // Of 1,000 rows 632 are drawn on average, with a standard deviation of 9.7: within four of them.
+        assert!((593..=671).contains(&distinct.len()), "{}", distinct.len());
+    }
+
+    #[test]
+    fn a_mean_over_rows_drawn_anew_is_likelier_than_its_fits() {
+        let (found, _) = select_square(3, 6);
+        let fresh = square(4_000, 7);
+        let mean =
+            |mixture: &GaussianMixture| mixture.log_densities(&fresh).iter().sum::<f64>() / 4_000.0;
+        let train = square(600, 4);
+        let (streams, watch) = (Streams::new(8), Watch::default());
+        let bag = found.refit(&train, &streams, &watch).unwrap();
+        let single = select_square(0, 0).0.refit(&train, &streams, &watch).unwrap();
+        assert!(mean(&bag) > mean(&single), "{} and {}", mean(&bag), mean(&single));
     }
 
     #[test]

@@ -12,6 +12,9 @@ pub trait Particles {
     /// Every particle gains a column; the log-weights, row by row, gain its `log p~(x_d | x_<d) - log q(x_d | x_<d)`.
     fn advance(&mut self, stage: usize, log_weights: &mut [f64]) -> Result<()>;
 
+    /// The normalised weights of all particles after a stage, row by row: for what is done with them before the next.
+    fn weighed(&mut self, _stage: usize, _weights: &[f64]) {}
+
     /// The particles of a row become copies of their ancestors, of which the columns up to `stage` are known.
     fn descend(&mut self, stage: usize, row: usize, ancestors: &[usize]);
 
@@ -124,6 +127,7 @@ impl Filter {
                     None
                 });
             }
+            particles.weighed(stage, &weights);
             for (row, ancestors) in descent.iter().enumerate() {
                 if let Some(ancestors) = ancestors {
                     if self.diagnoses {
