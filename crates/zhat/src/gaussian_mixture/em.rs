@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::k_means::clusters;
-use super::kernels::{LANES, STRIDE, Tiles, moments};
+use super::kernels::{LANES, STRIDE, Tiles, moments, responsibilities};
 use super::{GaussianMixture, Whitening, triangle};
 use crate::error::{Error, Result, at_least, positive};
 use crate::linalg::cholesky;
@@ -143,9 +143,6 @@ const BLOCK: usize = 16 * LANES;
 /// Parts of the rows that are summed apart at most: it bounds the memory, and it depends on nothing but the rows.
 const MOST_PARTS: usize = 64;
 
-/// A responsibility below `e^-37` is less than the rounding of the sum it is part of.
-const NEGLIGIBLE: f64 = -37.0;
-
 /// Mass, first and second moments about a centre of every component, and the log-likelihood of all rows.
 struct Sums {
     mass: Vec<f64>,
@@ -178,25 +175,10 @@ fn sums_of(whitening: &Whitening<'_>, tiles: &Tiles, covariance: Covariance) -> 
         for begin in (0..rows).step_by(LANES) {
             let tile = tiles.tile((first + begin) / LANES);
             whitening.log_joint(tile, covariance, &mut buffer, &mut log_joint);
-            let mut largest = [f64::NEG_INFINITY; LANES];
-            for values in &log_joint {
-                for (largest, &value) in largest.iter_mut().zip(values) {
-                    *largest = largest.max(value);
-                }
-            }
-            let mut total = [0.0; LANES];
-            for values in &mut log_joint {
-                for lane in 0..LANES {
-                    let below = values[lane] - largest[lane];
-                    values[lane] = if below > NEGLIGIBLE { below.exp() } else { 0.0 };
-                    total[lane] += values[lane];
-                }
-            }
+            let (mut largest, mut total) = ([0.0; LANES], [0.0; LANES]);
+            responsibilities(&mut log_joint, &mut largest, &mut total);
             for (component, values) in log_joint.iter().enumerate() {
-                let out = &mut out[component * BLOCK + begin..][..LANES];
-                for lane in 0..LANES {
-                    out[lane] = values[lane] / total[lane];
-                }
+                out[component * BLOCK + begin..][..LANES].copy_from_slice(values);
             }
             for lane in 0..LANES.min(rows - begin) {
                 log_likelihood += largest[lane] + total[lane].ln();

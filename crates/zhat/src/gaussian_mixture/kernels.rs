@@ -67,7 +67,76 @@ fn multiply_add<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
 
+/// `exp(x)` for `x` of at most 0, to a few units in the last place; 0 below [`NEGLIGIBLE`].
+#[inline(always)]
+fn exp<const FMA: bool>(x: f64) -> f64 {
+    // Added to a number, it leaves the nearest integer in the last bits.
+    const ROUNDING: f64 = 6_755_399_441_055_744.0;
+    let within = x.max(NEGLIGIBLE);
+    let rounded = multiply_add::<FMA>(within, std::f64::consts::LOG2_E, ROUNDING);
+    let n = rounded - ROUNDING;
+    // ln 2 in two parts, the first of which has so few bits that its product with n is exact (Cody and Waite).
+    let r = multiply_add::<FMA>(n, -0.693_147_180_369_123_8, within);
+    let r = multiply_add::<FMA>(n, -1.908_214_929_270_587_7e-10, r);
+    // The series: of |r| < 0.35 what is left out is below 5e-18.
+    let mut sum = 1.0 / 6_227_020_800.0;
+    for factorial in [
+        479_001_600.0,
+        39_916_800.0,
+        3_628_800.0,
+        362_880.0,
+        40_320.0,
+        5_040.0,
+        720.0,
+        120.0,
+        24.0,
+        6.0,
+        2.0,
+        1.0,
+        1.0,
+    ] {
+        sum = multiply_add::<FMA>(sum, r, 1.0 / factorial);
+    }
+    let power = f64::from_bits((rounded.to_bits() << 52).wrapping_add(1_023 << 52));
+    if x < NEGLIGIBLE { 0.0 } else { sum * power }
+}
+
+/// A responsibility below `e^-37` is less than the rounding of the sum it is part of.
+const NEGLIGIBLE: f64 = -37.0;
+
 dispatch! {
+    /// Turns the log-joint densities of a tile, component by component, into responsibilities, and leaves the log-density of every row
+    /// in two parts: the `largest` of its log-joints, and the `total` of all when divided by that.
+    pub fn responsibilities<const FMA: bool>(
+        log_joint: &mut [[f64; LANES]],
+        largest: &mut [f64; LANES],
+        total: &mut [f64; LANES],
+    ) {
+        let mut most = [f64::NEG_INFINITY; LANES];
+        for values in log_joint.iter() {
+            for lane in 0..LANES {
+                most[lane] = most[lane].max(values[lane]);
+            }
+        }
+        let mut sum = [0.0; LANES];
+        for values in log_joint.iter_mut() {
+            for lane in 0..LANES {
+                values[lane] = exp::<FMA>(values[lane] - most[lane]);
+                sum[lane] += values[lane];
+            }
+        }
+        let mut inverse = [0.0; LANES];
+        for lane in 0..LANES {
+            inverse[lane] = 1.0 / sum[lane];
+        }
+        for values in log_joint {
+            for lane in 0..LANES {
+                values[lane] *= inverse[lane];
+            }
+        }
+        (*largest, *total) = (most, sum);
+    }
+
     /// `squares = |L^-1 (x - mean)|^2` of every row of a tile, by forward substitution.
     pub fn whiten<const FMA: bool>(
         x: &[[f32; LANES]],
@@ -180,5 +249,23 @@ fn products<const FMA: bool, const N: usize>(vector: &[f64], others: &[f64], out
     }
     for (out, sum) in out.iter_mut().zip(&sums) {
         *out += sum.iter().sum::<f64>();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponentials_are_accurate_and_nothing_where_negligible() {
+        for step in 0..=370_000 {
+            let x = -f64::from(step) * 1e-4;
+            for found in [exp::<true>(x), exp::<false>(x)] {
+                assert!((found / x.exp() - 1.0).abs() < 4.0 * f64::EPSILON, "{x}: {found}");
+            }
+        }
+        for x in [-37.001, -700.0, -1e300, f64::NEG_INFINITY] {
+            assert_eq!([exp::<true>(x), exp::<false>(x)], [0.0; 2]);
+        }
     }
 }
