@@ -21,13 +21,14 @@ use crate::prepare::Prepared;
 
 /// Shares that are tried: between them the likelihood hardly changes.
 const SHARES: [f64; 6] = [0.05, 0.2, 0.4, 0.6, 0.8, 0.95];
-/// Fits of the best sizes from other starts, at most, and how many sizes these are of, where there are many: means over sizes are better
-/// than over starts alone.
-const FITS_AGAIN: f64 = 48.0;
-const MANY_FITS: usize = 16;
-const SIZES: [usize; 2] = [2, 4];
-/// Multiplications in an iteration of EM at most, and so many fits of a size as together have no more.
+/// Multiplications in an iteration of EM at most.
 const MOST_WORK: f64 = 1.5e8;
+/// The same for all fits of the best sizes from other starts together, and how many fits these are at most.
+const WORK_AGAIN: f64 = 3e8;
+const MOST_AGAIN: f64 = 48.0;
+/// Of how many sizes they are: where there are many, of more, since means over sizes are better than over starts alone.
+const SIZES: [usize; 2] = [2, 4];
+const MANY_AGAIN: usize = 16;
 /// Iterations that a fit takes, rather too many than too few, and those that it is timed by.
 const ITERATIONS: f64 = 200.0;
 const TIMED: usize = 4;
@@ -161,19 +162,18 @@ impl Beside {
             Ok(found.log_likelihoods)
         };
         let alone = validate(model)?;
-        let mut best: Option<(f64, Difference, Vec<f64>)> = None;
-        for share in SHARES {
-            let found = validate(&beside(model, &self.judged, share))?;
-            let gain = Difference::new(&found, &alone);
-            if best.as_ref().is_none_or(|(_, best, _)| gain.mean > best.mean) {
-                best = Some((share, gain, found));
-            }
-        }
-        let (share, gain, found) = best.expect("a share");
+        let found = SHARES
+            .iter()
+            .map(|&share| validate(&beside(model, &self.judged, share)))
+            .collect::<Result<Vec<_>>>()?;
+        let [best, at] = largest_of_the_best(&found);
+        let gain = Difference::new(&found[best], &alone);
         if gain.mean <= gain.standard_error {
             return Ok(None);
         }
-        let worth = Difference::weighted(&found, None);
+        let (share, found) = (SHARES[at], &found[at]);
+        let gain = Difference::new(found, &alone);
+        let worth = Difference::weighted(found, None);
         Ok(Some(Stacked {
             model: beside(model, &self.of_all, share),
             share,
@@ -181,6 +181,21 @@ impl Beside {
             log_likelihood: [worth.mean, worth.standard_error],
         }))
     }
+}
+
+/// The likeliest, and the last of those that rows cannot tell from it, by one standard error: of several shares the largest.
+///
+/// What is judged is a stack of training rows alone, and what stands beside the networks in the end has seen more than they have; so where the
+/// rows do not say which share is better, it is the larger.
+fn largest_of_the_best(found: &[Vec<f64>]) -> [usize; 2] {
+    let mean = |rows: &[f64]| rows.iter().sum::<f64>() / rows.len() as f64;
+    let of_means = |a: &usize, b: &usize| mean(&found[*a]).total_cmp(&mean(&found[*b]));
+    let best = (0..found.len()).max_by(of_means).expect("a share");
+    let is_as_good = |rows: &Vec<f64>| {
+        let behind = Difference::new(&found[best], rows);
+        behind.mean <= behind.standard_error
+    };
+    [best, found.iter().rposition(is_as_good).expect("the best is as good as itself")]
 }
 
 /// Whether it is to be fitted. EM counts every row once, and wants them in memory.
@@ -204,9 +219,9 @@ fn selection(config: &FitConfig, data: &Prepared) -> Selection {
     let (rows, numbers) = (data.rows[0].min(usual.most_rows), data.num_numbers());
     let of_component = (usual.fits(rows) * rows * numbers * (numbers + 1)) as f64;
     let most = usual.most_components.min((MOST_WORK / of_component) as usize).max(1);
-    let again = 2.0 * MOST_WORK / (most as f64 * of_component);
-    let again = again.clamp(2.0, FITS_AGAIN) as usize;
-    let sizes = SIZES[usize::from(again >= MANY_FITS)];
+    let again = WORK_AGAIN / (most as f64 * of_component);
+    let again = again.clamp(2.0, MOST_AGAIN) as usize;
+    let sizes = SIZES[usize::from(again >= MANY_AGAIN)];
     let most = most.min(config.validation.mixture_components);
     Selection { most_components: most, sizes, repeats: again / sizes, ..usual }
 }
@@ -219,6 +234,21 @@ fn beside(model: &ArEbm, mixture: &GaussianMixture, share: f64) -> ArEbm {
 mod tests {
     use super::*;
     use crate::prepare::prepare;
+
+    #[test]
+    fn of_shares_that_rows_cannot_tell_apart_the_largest_is_taken() {
+        // Rows that differ by much, and shares that differ little on each of them.
+        let rows = |shift: f64, wiggle: f64| -> Vec<f64> {
+            let sign = |row: usize| if row.is_multiple_of(2) { 1.0 } else { -1.0 };
+            (0..100).map(|row| -(row as f64) + shift + wiggle * sign(row)).collect()
+        };
+        // A wiggle of 1 has a standard error of 0.1.
+        let best = rows(0.0, 0.0);
+        assert_eq!(largest_of_the_best(&[best.clone(), rows(-0.05, 1.0)]), [0, 1]);
+        assert_eq!(largest_of_the_best(&[best.clone(), rows(-0.15, 1.0)]), [0, 0]);
+        assert_eq!(largest_of_the_best(&[best.clone(), rows(-0.05, 0.1)]), [0, 0]);
+        assert_eq!(largest_of_the_best(&[rows(-9.0, 1.0), best]), [1, 1]);
+    }
 
     #[test]
     fn mixtures_that_take_too_long_have_fewer_components_and_as_many_fits() {
