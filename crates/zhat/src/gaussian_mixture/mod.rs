@@ -4,6 +4,7 @@
 //! depend on the first `d` numbers of `z` alone: a prefix of a row is whitened once and gives the distribution of the next
 //! column ([`Conditionals`]).
 
+mod candidates;
 mod conditional;
 mod em;
 mod k_means;
