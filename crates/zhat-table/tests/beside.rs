@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use common::directory;
 use zhat::watch::Watch;
+use zhat_table::data::Marginals;
 use zhat_table::fit::{FitConfig, FitReport, Session};
 use zhat_table::fitted::Fitted;
 use zhat_table::{Prepared, prepare};
@@ -28,6 +29,7 @@ fn fit(name: &str, stack: bool) -> (Prepared, FitReport, Fitted) {
 #[test]
 fn a_mixture_of_normals_is_found_where_networks_have_had_no_time() {
     let (data, with, fitted) = fit("with", true);
+    let config = fitted.config().unwrap();
     let (_, without, _) = fit("without", false);
     let gap = |report: &FitReport| report.truth.unwrap() - report.test.log_likelihood;
     assert!(gap(&with) < 0.05 && gap(&without) > 0.3, "{} {}", gap(&with), gap(&without));
@@ -37,4 +39,7 @@ fn a_mixture_of_normals_is_found_where_networks_have_had_no_time() {
     let scores = fitted.density().score(&data.test_as_read()).unwrap().log_p_tilde;
     let mean = scores.iter().sum::<f64>() / scores.len() as f64;
     assert!((mean - with.test.log_likelihood).abs() < 1e-6);
+    // What the fit found out about its columns is a setting of the model that is opened, with which the data are as they were.
+    assert_ne!(config.data.marginals, Marginals::Auto);
+    assert_eq!(prepare(&config).unwrap().standardiser, data.standardiser);
 }

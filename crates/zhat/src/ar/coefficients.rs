@@ -81,3 +81,34 @@ impl ArStepConfig {
         energy.iter().zip(model).enumerate().map(coefficient).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ar::ProposalTarget;
+
+    /// Two factors, each with two negatives: the model's share of the proposal's objective goes by the weights of the factor itself.
+    #[test]
+    fn factors_with_normalisers_of_their_own_are_weighed_by_their_own_candidates() {
+        let shape = ArEbmConfig { normalisation: Normalisation::Local, ..ArEbmConfig::new(2) };
+        let mut settings = ArStepConfig::new(Method::Rnce);
+        (settings.num_negatives, settings.proposal_target) = (2, ProposalTarget::Mix(0.25));
+        let weights = [vec![0.5, 0.2, 0.3], vec![0.1, 0.6, 0.3]];
+        let genealogy = Genealogy {
+            candidates: 3,
+            log_weights: vec![0.0; 3],
+            weights: weights.to_vec(),
+            ancestors: vec![vec![Some(vec![0, 0, 0])]],
+            ..Genealogy::default()
+        };
+        let found = settings.coefficients(&genealogy, &[2.0], &shape);
+        for (found, weights) in found.iter().zip(&weights) {
+            for (row, (found, weight)) in found.iter().zip(weights).enumerate() {
+                let data = if row == 0 { 1.0 } else { 0.0 };
+                let expected = [2.0 * (weight - data), -2.0 * (0.25 * data + 0.75 * weight)];
+                assert_eq!([found.log_p, found.log_q], expected.map(|value| value as f32));
+            }
+        }
+        assert_eq!([found[0].len(), found[1].len()], [3, 3]);
+    }
+}

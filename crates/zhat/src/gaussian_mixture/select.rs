@@ -171,7 +171,7 @@ pub struct Selected {
     pub mixture: GaussianMixture,
     /// Log-densities of the held-out rows under the stack, in their order.
     pub held_out: Vec<f64>,
-    /// Everything that was tried, in that order.
+    /// Everything that was stacked, whether it has a share or not: single fits first, then means of several.
     pub tried: Vec<Tried>,
 }
 
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_over_rows_drawn_anew_is_likelier_than_its_fits() {
+    fn means_over_rows_drawn_anew_are_likelier_than_single_fits() {
         let (found, _) = select_square(3, 6);
         let fresh = square(4_000, 7);
         let mean =
