@@ -1,7 +1,10 @@
 //! Between tensors on a device and numbers on the host, where weights are normalised and draws are made.
 
+use std::ops::Deref;
+
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{DType, Device, Int, Shape, Tensor, TensorData};
+use burn_flex::{Flex, FlexTensor};
 
 /// Where new tensors go: the device (without autodiff) and the float type of the data.
 #[derive(Debug, Clone)]
@@ -35,6 +38,34 @@ impl Place {
             dtype => TensorData::new(values, shape).convert_dtype(dtype),
         };
         Tensor::from_data(data, (&self.device, self.dtype))
+    }
+}
+
+/// The numbers of a parameter in row-major order: where they are, if that is this machine's memory, or a copy of them.
+pub(crate) enum Numbers {
+    Here(FlexTensor),
+    Copied(Vec<f32>),
+}
+
+impl Deref for Numbers {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        match self {
+            Self::Here(tensor) => tensor.as_slice().expect("32-bit floats in a row"),
+            Self::Copied(values) => values,
+        }
+    }
+}
+
+/// The numbers of a parameter as 32-bit floats, without a copy where they are such and in this machine's memory.
+pub(crate) fn numbers<const D: usize>(param: &Param<Tensor<D>>) -> Numbers {
+    match param.val().try_into_primitive::<Flex>() {
+        Ok(tensor) if tensor.dtype() == DType::F32 => Numbers::Here(tensor.to_contiguous()),
+        _ => {
+            let data = param.val().into_data().convert::<f32>();
+            Numbers::Copied(data.try_into_vec().expect("32-bit floats"))
+        }
     }
 }
 

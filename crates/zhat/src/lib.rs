@@ -28,6 +28,7 @@ pub mod proposal;
 pub mod ranks;
 pub mod rng;
 pub mod sampler;
+mod simd;
 pub mod smc;
 pub mod student;
 pub mod testing;

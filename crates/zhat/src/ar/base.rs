@@ -8,8 +8,8 @@ use super::config::ArEbmConfig;
 use super::head::{Head, Known};
 use super::panels::{Panels, STRIP};
 use super::quadrature::Rule;
-use super::simd;
 use crate::rng::Stream;
+use crate::simd;
 
 /// The heads of one row, each in the same share.
 #[derive(Debug, Clone)]

@@ -1,8 +1,8 @@
 //! The base of a feature that is one of a few classes: a softmax of the network's raw outputs.
 
 use super::kind::class_of;
-use super::simd;
 use crate::rng::Stream;
+use crate::simd;
 
 /// The probabilities of one row's classes.
 #[derive(Debug, Clone)]

@@ -8,8 +8,8 @@ use rand::Rng;
 
 use super::config::Activation;
 use super::panels::{STRIP, Strip};
-use super::simd::{dispatch, elu, tanh};
 use crate::rng::Stream;
+use crate::simd::{dispatch, elu, tanh};
 
 /// Values of a generator step: each gives two 16-bit decisions.
 const WORDS: usize = STRIP / 2;

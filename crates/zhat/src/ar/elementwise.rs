@@ -3,7 +3,7 @@
 use super::config::Activation;
 use super::mixture::total;
 use super::panels::{STRIP, Strip};
-use super::simd::{dispatch, elu, multiply_add, tanh};
+use crate::simd::{dispatch, elu, multiply_add, tanh};
 
 dispatch! {
     /// `out = activation(values)`.

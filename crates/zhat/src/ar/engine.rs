@@ -12,6 +12,7 @@ use super::network::{ResidualNet, bias_of};
 use super::panels::{Panels, STRIP, padded};
 use super::trunk::{Layer, LayerGradient, Trunk};
 use crate::gaussian_mixture::{Conditionals, GaussianMixture};
+use crate::host::numbers;
 
 /// A copy of a model's parameters in panels.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub struct Engine {
     pub energy: EnergyEngine,
     /// Room for the conditionals of the Gaussian mixture beside the head.
     pub known: Option<Conditionals>,
+    /// What units of a masked conditioner see of the inputs, and of each other.
+    masks: Option<[Vec<f32>; 2]>,
 }
 
 /// The proposal network.
@@ -111,15 +114,27 @@ impl LinearGradient<'_> {
 }
 
 impl Engine {
-    /// Reads the parameters of a model.
+    /// A copy of a model's parameters.
     pub fn new(model: &ArEbm) -> Self {
         let config = &model.shape;
-        Self {
+        let mut engine = Self {
             config: config.clone(),
-            members: model.members().map(|net| ProposalEngine::new(config, net)).collect(),
-            energy: EnergyEngine::new(config, &model.energy),
-            known: model.known.as_ref().map(GaussianMixture::conditionals),
+            members: model.members().map(|_| ProposalEngine::zeros(config)).collect(),
+            energy: EnergyEngine::zeros(config),
+            known: None,
+            masks: Degrees::new(config).map(|degrees| [degrees.first(), degrees.inner()]),
+        };
+        engine.read(model);
+        engine
+    }
+
+    /// Takes the parameters of a model of the same shape, in the memory that is there.
+    pub fn read(&mut self, model: &ArEbm) {
+        for (member, net) in self.members.iter_mut().zip(model.members()) {
+            member.read(&self.config, net);
         }
+        self.energy.read(&model.energy);
+        self.known = model.known.as_ref().map(GaussianMixture::conditionals);
     }
 
     pub fn zero_gradient(&self) -> EngineGradient {
@@ -135,47 +150,47 @@ impl Engine {
 }
 
 impl ProposalEngine {
-    fn new(config: &ArEbmConfig, net: &ResidualNet) -> Self {
-        let (width, features, context) = (config.proposal.width, config.features, config.context);
-        let first = values(&net.first.weight);
-        let mut total = values(bias_of(&net.first));
-        let (last, last_bias) = (values(&net.last.weight), values(bias_of(&net.last)));
-        let all = last_bias.len();
-        // The first columns from `from` on, of the first so many units.
-        let columns = |from: usize, number: usize, units: usize| {
-            let weight = Panels::from_rows(&last[from..], all, units, number);
-            Layer::new(weight, &last_bias[from..from + number])
+    fn zeros(config: &ArEbmConfig) -> Self {
+        let (width, features) = (config.proposal.width, config.features);
+        let layers = |stage: usize, units: usize| LastLayers {
+            context: Layer::zeros(units, context_outputs(config, stage)),
+            head: Layer::zeros(units, config.head_outputs(stage)),
         };
-        let layers = |stage: usize, units: usize| {
-            let from = config.outputs_before(stage);
-            // Nothing is said of what is given.
-            let context = if config.is_given(stage) { 0 } else { context };
-            LastLayers {
-                context: columns(from, context, units),
-                head: columns(from + context, config.head_outputs(stage), units),
-            }
-        };
-        let mut stage_bias = Vec::with_capacity(features);
         let degrees = Degrees::new(config);
-        let last = match &degrees {
+        let (biases, last) = match &degrees {
             Some(degrees) => {
-                stage_bias.push(padded(&total));
-                (0..features).map(|stage| layers(stage, degrees.units_before(stage))).collect()
+                let last = |stage| layers(stage, degrees.units_before(stage));
+                (1, (0..features).map(last).collect())
             }
-            None => {
-                for stage in 0..features {
-                    stage_bias.push(padded(&total));
-                    let mask = &first[(features + stage) * width..][..width];
-                    total.iter_mut().zip(mask).for_each(|(bias, mask)| *bias += mask);
-                }
-                vec![layers(0, width)]
-            }
+            None => (features, vec![layers(0, width)]),
         };
         Self {
-            first: Panels::from_rows(&first, width, config.inputs_before(features), width),
-            stage_bias,
-            trunk: trunk(&config.proposal, net, degrees.as_ref()),
+            first: Panels::zeros(config.inputs_before(features), width),
+            stage_bias: vec![padded(&vec![0.0; width]); biases],
+            trunk: trunk(&config.proposal, degrees.as_ref()),
             last,
+        }
+    }
+
+    fn read(&mut self, config: &ArEbmConfig, net: &ResidualNet) {
+        let width = config.proposal.width;
+        let first = numbers(&net.first.weight);
+        self.first.read_rows(&first, width);
+        let mut total = numbers(bias_of(&net.first)).to_vec();
+        for (stage, bias) in self.stage_bias.iter_mut().enumerate() {
+            if stage > 0 {
+                let mask = &first[(config.features + stage - 1) * width..][..width];
+                total.iter_mut().zip(mask).for_each(|(bias, mask)| *bias += mask);
+            }
+            bias[..width].copy_from_slice(&total);
+        }
+        read_blocks(&mut self.trunk, net);
+        let (last, bias) = (numbers(&net.last.weight), numbers(bias_of(&net.last)));
+        for (stage, layers) in self.last.iter_mut().enumerate() {
+            let from = config.outputs_before(stage);
+            let head = from + context_outputs(config, stage);
+            layers.context.read(&last[from..], bias.len(), &bias[from..]);
+            layers.head.read(&last[head..], bias.len(), &bias[head..]);
         }
     }
 
@@ -201,21 +216,27 @@ pub fn at_stage<T>(parts: &[T], stage: usize) -> usize {
 }
 
 impl EnergyEngine {
-    fn new(config: &ArEbmConfig, net: &ResidualNet) -> Self {
-        let (width, context) = (config.energy.width, config.context);
-        // The module's input is [x_d, context].
-        let first = values(&net.first.weight);
-        let (of_x, of_context) = first.split_at(width);
+    fn zeros(config: &ArEbmConfig) -> Self {
+        let width = config.energy.width;
         Self {
-            first: Layer::new(
-                Panels::from_rows(of_context, width, context, width),
-                &values(bias_of(&net.first)),
-            ),
-            of_x: padded(of_x),
-            trunk: trunk(&config.energy, net, None),
-            last: padded(&values(&net.last.weight)),
-            last_bias: values(bias_of(&net.last))[0],
+            first: Layer::zeros(config.context, width),
+            of_x: padded(&vec![0.0; width]),
+            trunk: trunk(&config.energy, None),
+            last: padded(&vec![0.0; width]),
+            last_bias: 0.0,
         }
+    }
+
+    fn read(&mut self, net: &ResidualNet) {
+        let width = self.first.weight.columns();
+        // The module's input is [x_d, context].
+        let first = numbers(&net.first.weight);
+        let (of_x, of_context) = first.split_at(width);
+        self.first.read(of_context, width, &numbers(bias_of(&net.first)));
+        self.of_x[..width].copy_from_slice(of_x);
+        read_blocks(&mut self.trunk, net);
+        self.last[..width].copy_from_slice(&numbers(&net.last.weight));
+        self.last_bias = numbers(bias_of(&net.last))[0];
     }
 }
 
@@ -239,11 +260,16 @@ impl EngineGradient {
     /// The gradients of the module's own parameters, layer by layer.
     ///
     /// In warm-up the energy network has none and stays as it is.
-    pub fn layers<'a>(&self, model: &'a ArEbm, with_energy: bool) -> Vec<LinearGradient<'a>> {
+    pub fn layers<'a>(
+        &self,
+        engine: &Engine,
+        model: &'a ArEbm,
+        with_energy: bool,
+    ) -> Vec<LinearGradient<'a>> {
         let config = &model.shape;
         let mut members = self.members.iter().zip(model.members());
         let (first, net) = members.next().expect("a member");
-        let mut layers = first.layers(config, net);
+        let mut layers = first.layers(engine, net);
         if with_energy {
             let width = config.energy.width;
             let weight = [&self.energy_of_x[..width], &self.energy_first.weight.to_rows()].concat();
@@ -254,7 +280,7 @@ impl EngineGradient {
             let (weight, bias) = (weight[..width].to_vec(), vec![*bias]);
             layers.push(LinearGradient { linear: &model.energy.last, weight, bias });
         }
-        layers.extend(members.flat_map(|(gradient, net)| gradient.layers(config, net)));
+        layers.extend(members.flat_map(|(gradient, net)| gradient.layers(engine, net)));
         layers
     }
 
@@ -290,17 +316,17 @@ impl EngineGradient {
 
 impl ProposalGradient {
     /// The gradients of a member's own parameters, layer by layer.
-    fn layers<'a>(&self, config: &ArEbmConfig, net: &'a ResidualNet) -> Vec<LinearGradient<'a>> {
+    fn layers<'a>(&self, engine: &Engine, net: &'a ResidualNet) -> Vec<LinearGradient<'a>> {
+        let Engine { config, masks, .. } = engine;
         let (features, width) = (config.features, config.proposal.width);
         let mut weight = self.first.to_rows();
         let mut bias = vec![0.0; width];
-        let degrees = Degrees::new(config);
-        if degrees.is_none() {
+        if masks.is_none() {
             weight.resize(2 * features * width, 0.0);
         }
         // d/d bias = sum over the stages; d/d (row e of the mask) = sum over the stages after e.
         for (stage, part) in self.stage_bias.iter().enumerate().rev() {
-            if degrees.is_none() {
+            if masks.is_none() {
                 weight[(features + stage) * width..][..width].copy_from_slice(&bias);
             }
             for (sum, part) in bias.iter_mut().zip(part) {
@@ -310,10 +336,10 @@ impl ProposalGradient {
         let mut layers = vec![LinearGradient { linear: &net.first, weight, bias }];
         layers.extend(block_layers(net, &self.blocks));
         layers.push(self.last_layer(config, net));
-        if let Some(degrees) = degrees {
-            let (blocks, inner) = (layers.len() - 1, degrees.inner());
-            mask(&mut layers[0], &degrees.first());
-            layers[1..blocks].iter_mut().for_each(|layer| mask(layer, &inner));
+        if let Some([first, inner]) = masks {
+            let blocks = layers.len() - 1;
+            mask(&mut layers[0], first);
+            layers[1..blocks].iter_mut().for_each(|layer| mask(layer, inner));
         }
         layers
     }
@@ -356,15 +382,25 @@ fn zero_blocks(trunk: &Trunk) -> Vec<[LayerGradient; 2]> {
         .collect()
 }
 
-fn trunk(size: &NetworkSize, net: &ResidualNet, degrees: Option<&Degrees>) -> Trunk {
-    let layer = |linear: &Linear| {
-        let weight = Panels::from_rows(&values(&linear.weight), size.width, size.width, size.width);
-        Layer::new(weight, &values(bias_of(linear)))
-    };
-    let blocks =
-        net.blocks.iter().map(|block| [layer(&block.first), layer(&block.second)]).collect();
+fn trunk(size: &NetworkSize, degrees: Option<&Degrees>) -> Trunk {
+    let layer = || Layer::zeros(size.width, size.width);
+    let blocks = (0..size.blocks).map(|_| [layer(), layer()]).collect();
     let reach = degrees.map_or(Reach::all(size.width), Degrees::reach);
     Trunk { activation: size.activation, blocks, reach, device: None }
+}
+
+fn read_blocks(trunk: &mut Trunk, net: &ResidualNet) {
+    for (layers, block) in trunk.blocks.iter_mut().zip(&net.blocks) {
+        for (layer, linear) in layers.iter_mut().zip([&block.first, &block.second]) {
+            let bias = numbers(bias_of(linear));
+            layer.read(&numbers(&linear.weight), bias.len(), &bias);
+        }
+    }
+}
+
+/// Outputs of the context of a stage: nothing is said of what is given.
+fn context_outputs(config: &ArEbmConfig, stage: usize) -> usize {
+    if config.is_given(stage) { 0 } else { config.context }
 }
 
 /// What a mask hides has no gradient.
@@ -373,7 +409,7 @@ fn mask(layer: &mut LinearGradient, mask: &[f32]) {
 }
 
 pub(super) fn values<const D: usize>(param: &Param<Tensor<D>>) -> Vec<f32> {
-    param.val().into_data().convert::<f32>().try_into_vec().expect("32-bit floats")
+    numbers(param).to_vec()
 }
 
 fn block_layers<'a>(

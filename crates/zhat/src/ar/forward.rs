@@ -8,10 +8,10 @@ use super::elementwise;
 use super::engine::{Engine, at_stage};
 use super::head::Known;
 use super::panels::{Panels, strip};
-use super::simd::{dispatch, softplus, tanh};
 use super::trunk::Tape;
 use crate::gaussian_mixture::Conditionals;
 use crate::rng::Stream;
+use crate::simd::{dispatch, softplus, tanh};
 
 /// What the conditioner made of the prefixes; a masked one makes it of whole rows, for all stages at once.
 #[derive(Debug, Default)]

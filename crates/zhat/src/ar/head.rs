@@ -13,9 +13,9 @@ use super::config::{ArEbmConfig, EnergyForm, HeadForm, ScaleForm};
 use super::kind::FeatureKind;
 use super::mixture::Mixture;
 use super::quadrature::{Rule, normal_nodes};
-use super::simd;
 use super::spline::{self, Spline};
 use crate::rng::Stream;
+use crate::simd;
 
 /// Log weights, means and scales of a mixture that is known.
 pub type Known<'a> = [&'a [f32]; 3];

@@ -6,8 +6,8 @@
 
 use super::config::ScaleForm;
 use super::panels::{STRIP, Strip};
-use super::simd::{dispatch, exp, ln, multiply_add, sigmoid, softplus};
 use crate::rng::Stream;
+use crate::simd::{dispatch, exp, ln, multiply_add, sigmoid, softplus};
 
 /// `log(2 pi) / 2`
 const HALF_LOG_2_PI: f32 = 0.918_938_5;

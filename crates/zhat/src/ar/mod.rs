@@ -34,7 +34,6 @@ mod quadrature;
 mod recalibrate;
 mod rejection;
 mod sample;
-pub(crate) mod simd;
 mod smc;
 mod spline;
 mod step;

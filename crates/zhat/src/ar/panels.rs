@@ -31,24 +31,30 @@ impl Panels {
     /// From values in row-major order with `stride` values from row to row.
     pub fn from_rows(values: &[f32], stride: usize, rows: usize, columns: usize) -> Self {
         let mut panels = Self::zeros(rows, columns);
-        for panel in 0..panels.num_panels() {
-            let (from, width) = panels.columns_of(panel);
-            for (row, to) in panels.panel_mut(panel).chunks_exact_mut(STRIP).enumerate() {
-                to[..width].copy_from_slice(&values[row * stride + from..][..width]);
-            }
-        }
+        panels.read_rows(values, stride);
         panels
     }
 
-    pub fn transposed(&self) -> Self {
-        let mut panels = Self::zeros(self.columns, self.rows);
+    /// Takes values in row-major order with `stride` values from row to row.
+    pub fn read_rows(&mut self, values: &[f32], stride: usize) {
+        for panel in 0..self.num_panels() {
+            let (from, width) = self.columns_of(panel);
+            for (row, to) in self.panel_mut(panel).chunks_exact_mut(STRIP).enumerate() {
+                copy(&values[row * stride + from..][..width], &mut to[..width]);
+            }
+        }
+    }
+
+    /// Takes the values of another matrix with as many rows as this has columns, transposed.
+    pub fn read_transposed(&mut self, matrix: &Panels) {
+        assert_eq!((self.rows, self.columns), (matrix.columns, matrix.rows));
         // Panel by panel on both sides, so that each square of 16 x 16 values stays in the first-level cache.
-        for to in 0..panels.num_panels() {
-            let (first, height) = panels.columns_of(to);
-            for from in 0..self.num_panels() {
-                let (column, width) = self.columns_of(from);
-                let square = self.panel(from)[first * STRIP..][..height * STRIP].as_chunks().0;
-                let out = panels.panel_mut(to)[column * STRIP..].as_chunks_mut::<STRIP>().0;
+        for to in 0..self.num_panels() {
+            let (first, height) = self.columns_of(to);
+            for from in 0..matrix.num_panels() {
+                let (column, width) = matrix.columns_of(from);
+                let square = matrix.panel(from)[first * STRIP..][..height * STRIP].as_chunks().0;
+                let out = self.panel_mut(to)[column * STRIP..].as_chunks_mut::<STRIP>().0;
                 for (row, values) in square.iter().enumerate() {
                     let values: &Strip = values;
                     for (out, value) in out[..width].iter_mut().zip(values) {
@@ -57,7 +63,6 @@ impl Panels {
                 }
             }
         }
-        panels
     }
 
     /// The values in row-major order.
@@ -72,7 +77,7 @@ impl Panels {
         for panel in 0..self.num_panels() {
             let (to, width) = self.columns_of(panel);
             for (row, from) in self.panel(panel).chunks_exact(STRIP).enumerate() {
-                values[row * stride + to..][..width].copy_from_slice(&from[..width]);
+                copy(&from[..width], &mut values[row * stride + to..][..width]);
             }
         }
     }
@@ -235,6 +240,14 @@ impl Panels {
     }
 }
 
+/// Copies a row of a panel; a whole one as a register, without a call.
+fn copy(from: &[f32], to: &mut [f32]) {
+    match (from.as_array::<STRIP>(), to.as_mut_array::<STRIP>()) {
+        (Some(from), Some(to)) => *to = *from,
+        _ => to.copy_from_slice(from),
+    }
+}
+
 /// A bias, padded to whole panels with zeros.
 pub fn padded(values: &[f32]) -> Vec<f32> {
     let mut values = values.to_vec();
@@ -312,8 +325,12 @@ mod tests {
     }
 
     #[test]
-    fn a_transpose_of_a_transpose_is_the_matrix() {
-        let panels = Panels::from_rows(&random(9, 35, 5), 35, 9, 35);
-        assert_eq!(panels.transposed().transposed(), panels);
+    fn a_transpose_has_rows_as_columns_in_memory_that_held_something_else() {
+        let values = random(9, 35, 5);
+        let panels = Panels::from_rows(&values, 35, 9, 35);
+        let mut transposed = Panels::from_rows(&random(35, 9, 6), 9, 35, 9);
+        transposed.read_transposed(&panels);
+        let expected = (0..35).flat_map(|column| values[column..].iter().step_by(35)).copied();
+        assert_eq!(transposed.to_rows(), expected.collect::<Vec<_>>());
     }
 }

@@ -3,7 +3,7 @@
 //! The order of the sums does not depend on the rows around a row, so tiles of any size give the same products.
 
 use super::panels::{STRIP, Strip};
-use super::simd::{dispatch, has_wide_registers, multiply_add};
+use crate::simd::{dispatch, has_wide_registers, multiply_add};
 
 /// What a product starts from.
 #[derive(Debug, Clone, Copy)]

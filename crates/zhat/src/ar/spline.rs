@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use super::cells::{around, fineness};
 use super::quadrature::{Rule, legendre_nodes};
-use super::simd::{dispatch, exp, softplus};
 use crate::rng::Stream;
+use crate::simd::{dispatch, exp, softplus};
 
 /// The bins are on minus to plus this, in the units of the features, which are standardised.
 pub(super) const RANGE: f32 = 5.0;
@@ -262,7 +262,7 @@ dispatch! {
 }
 
 fn sigmoid(x: f32) -> f32 {
-    super::simd::sigmoid::<false>(x)
+    crate::simd::sigmoid::<false>(x)
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub struct ArStep {
     workers: Workers,
     pool: rayon::ThreadPool,
     workspaces: Mutex<Vec<Workspace>>,
+    /// The model of the last step, whose memory the next takes.
+    engine: Option<Engine>,
     lanes: Vec<EngineGradient>,
     /// The gradient as other ranks are sent it.
     message: Vec<f32>,
@@ -50,6 +52,7 @@ impl ArStep {
             pool: pool(workers.threads())?,
             workers,
             workspaces: Mutex::new(Vec::new()),
+            engine: None,
             lanes: Vec::new(),
             message: Vec::new(),
             candidates: None,
@@ -84,11 +87,19 @@ impl ArStep {
             "whole rows of {features} features"
         );
         let observations = x.len() / features;
-        let engine = Engine::new(model);
+        let engine = match &mut self.engine {
+            Some(engine) if engine.config == model.shape => {
+                engine.read(model);
+                engine
+            }
+            engine => {
+                self.lanes.clear();
+                engine.insert(Engine::new(model))
+            }
+        };
         let shares = batch.shares();
         let candidates = self.candidates.as_deref();
-        let plan =
-            Plan { engine: &engine, config: settings, streams, step, shares: &shares, candidates };
+        let plan = Plan { engine, config: settings, streams, step, shares: &shares, candidates };
         let tree = Tree {
             tiles: tiles(observations, settings, model.shape.normalisation),
             leaves: leaves(settings),
@@ -149,7 +160,8 @@ impl TrainingStep<ArEbm> for ArStep {
         let settings = self.settings.at(step);
         let tiles = self.run(&settings, model, batch, streams, step)?;
         let with_energy = settings.criterion != Method::QOnly;
-        let layers = self.lanes[0].layers(model, with_energy);
+        let engine = self.engine.as_ref().expect("a step was made");
+        let layers = self.lanes[0].layers(engine, model, with_energy);
         let gradient_norm = layers.iter().map(|layer| layer.squared_norm()).sum::<f64>().sqrt();
         if !gradient_norm.is_finite() {
             return Err(Error::GradientNotFinite { step });
@@ -270,4 +282,48 @@ fn tiles(batch: usize, settings: &ArStepConfig, normalisation: Normalisation) ->
     let observations = settings.tile_observations(normalisation);
     let number = batch.div_ceil(observations).max(4.min(batch));
     (0..number).map(|tile| tile * batch / number..(tile + 1) * batch / number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Device, Tensor, TensorData};
+
+    use super::*;
+    use crate::ar::{ArEbmConfig, Conditioner};
+
+    #[test]
+    fn a_step_keeps_nothing_of_the_model_before() {
+        let device = Device::flex();
+        let streams = Streams::new(4);
+        let model = |features: usize, conditioner: Conditioner, number: u64| {
+            let config = ArEbmConfig { conditioner, ..ArEbmConfig::new(features) };
+            config.init(&device, &mut streams.stream("init", number, 0)).unwrap()
+        };
+        let gradient = |step: &mut ArStep, model: &ArEbm| {
+            let features = model.shape.features;
+            let mut rng = streams.stream("rows", 0, 0);
+            let rows = (0..20 * features).map(|_| rng.normal() as f32).collect();
+            let rows = Tensor::from_data(TensorData::new(rows, [20, features]), &device);
+            let settings = step.settings.clone();
+            step.run(&settings, model, &Batch::from(rows), &streams, 0).unwrap();
+            step.lanes[0].clone()
+        };
+        let settings = ArStepConfig { num_negatives: 3, ..ArStepConfig::new(Method::Rnce) };
+        let fresh = || ArStep::new(&settings, 1).unwrap();
+        let mut used = fresh();
+        let mut before = None;
+        for (features, conditioner, number) in [
+            (3, Conditioner::Masked, 0),
+            (3, Conditioner::Masked, 1),
+            (3, Conditioner::Stagewise, 1),
+            (3, Conditioner::Stagewise, 2),
+            (2, Conditioner::Stagewise, 2),
+        ] {
+            let model = model(features, conditioner, number);
+            let found = gradient(&mut used, &model);
+            assert_eq!(found, gradient(&mut fresh(), &model));
+            assert_ne!(Some(&found), before.as_ref());
+            before = Some(found);
+        }
+    }
 }

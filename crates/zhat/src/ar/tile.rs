@@ -5,14 +5,15 @@ use super::coefficients::Coefficient;
 use super::config::{EnergyForm, Normalisation};
 use super::criterion::{ArStepConfig, ContextFlow};
 use super::dropout::Masks;
+use super::elementwise;
 use super::engine::{Engine, EngineGradient, at_stage};
 use super::forward::{Conditioning, Forward, Pass};
 use super::panels::{Panels, STRIP};
 use super::trunk::{Scratch, add_column_sums};
-use super::{elementwise, simd};
 use crate::criterion::Method;
 use crate::error::Result;
 use crate::rng::{Stream, Streams};
+use crate::simd;
 use crate::smc::Particles;
 
 /// One step's settings and parameters, shared by all threads.

@@ -31,10 +31,20 @@ pub struct LayerGradient {
 }
 
 impl Layer {
-    /// From a weight matrix `[inputs, outputs]` and a bias.
-    pub fn new(weight: Panels, bias: &[f32]) -> Self {
-        let bias = padded(bias);
-        Self { transposed: weight.transposed(), weight, bias }
+    pub fn zeros(inputs: usize, outputs: usize) -> Self {
+        Self {
+            weight: Panels::zeros(inputs, outputs),
+            transposed: Panels::zeros(outputs, inputs),
+            bias: padded(&vec![0.0; outputs]),
+        }
+    }
+
+    /// Takes a weight matrix `[inputs, outputs]` in row-major order, with `stride` values from row to row, and a bias.
+    pub fn read(&mut self, weight: &[f32], stride: usize, bias: &[f32]) {
+        self.weight.read_rows(weight, stride);
+        self.transposed.read_transposed(&self.weight);
+        let outputs = self.weight.columns();
+        self.bias[..outputs].copy_from_slice(&bias[..outputs]);
     }
 
     pub fn zero_gradient(&self) -> LayerGradient {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{GaussianMixture, triangle};
-use crate::ar::simd::{dispatch, exp};
+use crate::simd::{dispatch, exp};
 
 /// Log-weights are not smaller than this: finite, also after a few additions in single precision.
 const LEAST_LOG_WEIGHT: f64 = -1e30;

@@ -2,7 +2,7 @@
 
 use super::em::Covariance;
 use super::triangle;
-use crate::ar::simd::dispatch;
+use crate::simd::dispatch;
 
 /// Rows of a tile.
 pub const LANES: usize = 16;

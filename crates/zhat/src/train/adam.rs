@@ -9,6 +9,8 @@ use burn::optim::{
 };
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
+use crate::simd::dispatch;
+
 const BETA_1: f32 = 0.9;
 const BETA_2: f32 = 0.999;
 const EPSILON: f32 = 1e-8;
@@ -76,16 +78,10 @@ impl Optimizer for OnePassAdam {
         let (mut values, gradient) = (tensor.into_data(), grad.into_data());
         let mut first = taken(&mut momentum.moment_1, &device);
         let mut second = taken(&mut momentum.moment_2, &device);
-        let moments = numbers(&mut first).iter_mut().zip(numbers(&mut second));
         let gradient = gradient.as_slice::<f32>().expect("32-bit floats");
-        let steps = numbers(&mut values).iter_mut().zip(gradient).zip(moments);
-        for ((value, &gradient), (first, second)) in steps {
-            let gradient = without_tiny(gradient, TINY);
-            *first = without_tiny(*first * BETA_1 + gradient * (1.0 - BETA_1), TINY);
-            let square = *second * BETA_2 + gradient * gradient * (1.0 - BETA_2);
-            *second = without_tiny(square, TINY * TINY);
-            *value -= *first * factor / (second.sqrt() + epsilon) * rate;
-        }
+        let (first_moments, second_moments) = (numbers(&mut first), numbers(&mut second));
+        let values_now = numbers(&mut values);
+        one_pass(values_now, gradient, first_moments, second_moments, factor, epsilon, rate);
         momentum.moment_1 = Tensor::from_data(first, &device);
         momentum.moment_2 = Tensor::from_data(second, &device);
         (Tensor::from_data(values, &device), Some(Moments(state)))
@@ -93,6 +89,30 @@ impl Optimizer for OnePassAdam {
 
     fn to_device<const D: usize>(Moments(state): Moments<D>, device: &Device) -> Moments<D> {
         Moments(Adam::to_device(state, device))
+    }
+}
+
+dispatch! {
+    /// Moves the values by `rate * factor * first / (sqrt(second) + epsilon)`, with the moments after the gradient.
+    ///
+    /// No multiplication is fused with an addition, so that the bits are those of tensors.
+    pub fn one_pass<const FMA: bool>(
+        values: &mut [f32],
+        gradient: &[f32],
+        first: &mut [f32],
+        second: &mut [f32],
+        factor: f32,
+        epsilon: f32,
+        rate: f32,
+    ) {
+        let moments = first.iter_mut().zip(second);
+        for ((value, &gradient), (first, second)) in values.iter_mut().zip(gradient).zip(moments) {
+            let gradient = without_tiny(gradient, TINY);
+            *first = without_tiny(*first * BETA_1 + gradient * (1.0 - BETA_1), TINY);
+            let square = *second * BETA_2 + gradient * gradient * (1.0 - BETA_2);
+            *second = without_tiny(square, TINY * TINY);
+            *value -= *first * factor / (second.sqrt() + epsilon) * rate;
+        }
     }
 }
 

@@ -20,7 +20,8 @@ use crate::watch::Watch;
 /// It owns the optimiser, the schedule, the order of the rows, the divergence guard and the best model so far, and can be
 /// put away as a [`TrainerState`] at any step: a trainer made in the same way goes on from it to the same bits.
 pub struct Trainer<M, S> {
-    model: M,
+    /// Away only while the optimiser has it: a parameter that someone else holds too would be copied.
+    model: Option<M>,
     /// The mean of its last parameters, where that is asked for.
     mean: Option<M>,
     step: S,
@@ -85,7 +86,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
             best: None,
             last: None,
             mean: (config.averaging > 0.0).then(|| model.clone()),
-            model,
+            model: Some(model),
             step,
             config,
             streams,
@@ -100,7 +101,12 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
 
     /// The model as it is now: the mean of its last parameters ([`TrainingConfig::averaging`]), or the last.
     pub fn model(&self) -> &M {
-        self.mean.as_ref().unwrap_or(&self.model)
+        self.mean.as_ref().unwrap_or(self.last_model())
+    }
+
+    /// The model of the last parameters.
+    fn last_model(&self) -> &M {
+        self.model.as_ref().expect("the optimiser gave it back")
     }
 
     /// The model with the best validation, or as it is now where there was none.
@@ -163,7 +169,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
                 result => result?,
             };
             let step = self.progress.step;
-            let (model, training) = (&self.model, &self.step);
+            let (model, training) = (self.last_model(), &self.step);
             observer(Event::Step { step, model, training, report: &report, learning_rate })?;
             if step.is_multiple_of(self.config.validation_every) || step == self.config.last_step()
             {
@@ -183,7 +189,8 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
     /// A loss or gradient that is not one of a run that goes well is an error, and leaves the parameters as they were.
     pub fn train_step(&mut self, batch: &Batch) -> Result<(StepReport, f64)> {
         let step = self.progress.step;
-        let (gradients, report) = self.step.gradient(&self.model, batch, &self.streams, step)?;
+        let model = self.model.as_ref().expect("a model");
+        let (gradients, report) = self.step.gradient(model, batch, &self.streams, step)?;
         if self.progress.warming_up != report.warming_up {
             // Another loss begins.
             self.progress.guard = Guard::default();
@@ -194,15 +201,16 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
         }
         let norm = report.gradient_norm;
         let gradients = match self.config.max_gradient_norm.filter(|&largest| norm > largest) {
-            Some(largest) => scale_gradients(&self.model, gradients, largest / norm),
+            Some(largest) => scale_gradients(model, gradients, largest / norm),
             None => gradients,
         };
         let learning_rate = self.progress.rate_factor * self.config.learning_rate_at(step);
-        self.model = self.optimiser.step(learning_rate, self.model.clone(), gradients);
+        let model = self.model.take().expect("a model");
+        let model = self.model.insert(self.optimiser.step(learning_rate, model, gradients));
         self.step.accept(learning_rate);
         self.progress.step += 1;
         let averaging = self.config.averaging;
-        let averaged = |mean| average(mean, &self.model, self.progress.step, averaging);
+        let averaged = |mean| average(mean, model, self.progress.step, averaging);
         self.mean = self.mean.take().map(averaged);
         Ok((report, learning_rate))
     }
@@ -211,7 +219,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
     pub fn validate<E: From<Error>>(&mut self, observer: &mut Observer<M, S, E>) -> Told<E> {
         let Some(validation) = &mut self.validation else { return Ok(()) };
         let step = self.progress.step;
-        let model = self.mean.as_ref().unwrap_or(&self.model);
+        let model = self.mean.as_ref().or(self.model.as_ref()).expect("a model");
         let found = validation.validate(model, step)?;
         // While only the proposal is trained, the model is nothing to keep, but the proposal may be.
         let warming_up = self.progress.warming_up;
@@ -241,7 +249,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
     /// Everything that the next steps depend on.
     pub fn state(&self) -> Result<TrainerState> {
         let mut parts = Parts::default();
-        parts.push_module(&self.model)?;
+        parts.push_module(self.last_model())?;
         parts.push_optimiser(&self.optimiser)?;
         if let Some(mean) = &self.mean {
             parts.push_module(mean)?;
@@ -257,12 +265,12 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
     /// Goes on from a state of a trainer that was made in the same way.
     pub fn restore(&mut self, state: TrainerState) -> Result<()> {
         let mut parts = state.parts.clone();
-        self.model = parts.take_module(&self.model)?;
+        self.model = Some(parts.take_module(self.last_model())?);
         self.optimiser = parts.take_optimiser(&self.config.optimiser)?;
         self.mean = self.mean.take().map(|mean| parts.take_module(&mean)).transpose()?;
         self.best = match state.progress.best {
             Some(_) => Some(Kept {
-                model: parts.take_module(&self.model)?,
+                model: parts.take_module(self.last_model())?,
                 log_likelihoods: parts.take_numbers()?,
             }),
             None => None,

@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use crate::ar::simd::{dispatch, multiply_add};
+use crate::simd::{dispatch, multiply_add};
 
 /// Points in a panel: four vector registers of partial sums.
 pub(super) const WIDTH: usize = 32;

@@ -27,11 +27,11 @@ macro_rules! dispatch {
                 fn wide($($argument: $type),*) {
                     body::<true>($($argument),*)
                 }
-                if $crate::ar::simd::has_avx512() {
+                if $crate::simd::has_avx512() {
                     // SAFETY: the processor has AVX-512.
                     return unsafe { wide($($argument),*) };
                 }
-                if $crate::ar::simd::has_avx2() {
+                if $crate::simd::has_avx2() {
                     // SAFETY: the processor has AVX2 and FMA.
                     return unsafe { fused($($argument),*) };
                 }
