@@ -22,7 +22,12 @@ impl ArStepConfig {
     pub(super) fn filter(&self, observations: usize, first: usize, local: bool) -> Filter {
         let data = if self.criterion == Method::MlIs { First::Beside } else { First::Retained };
         let filter = Filter::new(&self.smc(), observations, data).numbered_from(first);
-        if local { filter.from_first() } else { filter }
+        if !local {
+            return filter;
+        }
+        // Where the proposal alone is trained there is nothing to draw from.
+        let drawn = if self.criterion == Method::QOnly { 0 } else { self.num_drawn };
+        filter.from_first().with_drawn(drawn)
     }
 
     /// The coefficients of every stage, row by row; `shares` are what the observations count, of a whole of 1.

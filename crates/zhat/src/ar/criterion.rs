@@ -43,6 +43,11 @@ pub struct ArStepConfig {
     pub warm_up: u64,
     /// Negatives of each observation, `J`.
     pub num_negatives: usize,
+    /// Candidates of a factor, drawn by their weights, that stand for all of them in its gradient; 0 for all, each by its weight, and
+    /// always all where there is one normaliser for a row. What is drawn costs noise, and what is not drawn costs no way back
+    /// through the energy, which is two thirds of the work.
+    #[serde(default)]
+    pub num_drawn: usize,
     /// Share of the negatives that have a feature (now and then more than one) drawn uniformly from a wide range instead of
     /// from the proposal, so that the energy learns to leave no mass where the proposal hardly ever goes; zero in the paper.
     pub wide_share: f64,
@@ -71,6 +76,7 @@ impl ArStepConfig {
             criterion,
             warm_up: 0,
             num_negatives: 20,
+            num_drawn: 0,
             wide_share: 0.0,
             proposal_target: ProposalTarget::Data,
             context_flow: ContextFlow::Shared,

@@ -9,7 +9,7 @@ use super::elementwise;
 use super::engine::{Engine, EngineGradient, at_stage};
 use super::forward::{Conditioning, Forward, Pass};
 use super::panels::{Panels, STRIP};
-use super::trunk::{Scratch, add_column_sums};
+use super::trunk::{Scratch, Tape, add_column_sums};
 use crate::criterion::Method;
 use crate::error::Result;
 use crate::rng::{Stream, Streams};
@@ -70,6 +70,8 @@ pub struct Workspace {
     conditionings: Vec<Conditioning>,
     forward: Forward,
     scratch: Scratch,
+    /// What the energy network made of the rows that its gradient goes back through, where that is not all of them.
+    energy_tape: Tape,
     energy_gradient: Panels,
     prefix_gradient: Panels,
     context_gradient: Panels,
@@ -213,9 +215,21 @@ impl Plan<'_> {
             // log p~ = log q + c tanh(o / c)
             EnergyForm::Tilted => 1.0 - simd::tanh::<false>(o / bound).powi(2),
         };
-        let outputs = coefficients.iter().zip(&pass.energy_output);
-        let outer: Vec<f32> = outputs.map(|(c, &o)| c.log_p * slope(o)).collect();
-        let (tape, output) = (&pass.energy_tape, pass.energy_tape.output());
+        let conditioning = &memory.conditionings[at_stage(&memory.conditionings, stage)];
+        // What has no coefficient has no gradient.
+        let counts = |row: &usize| coefficients[*row].log_p != 0.0;
+        let rows: Vec<usize> = (0..coefficients.len()).filter(counts).collect();
+        let outer = |&row: &usize| coefficients[row].log_p * slope(pass.energy_output[row]);
+        let outer: Vec<f32> = rows.iter().map(outer).collect();
+        let all = rows.len() == coefficients.len();
+        let (tape, x) = match all {
+            true => (&pass.energy_tape, &pass.x),
+            false => {
+                memory.energy_tape.gather(&pass.energy_tape, &rows);
+                (&memory.energy_tape, &rows.iter().map(|&row| pass.x[row]).collect())
+            }
+        };
+        let output = tape.output();
         memory.energy_gradient.reshape(output.rows(), output.columns());
         let (last_bias, last) = gradient.energy_last.split_last_mut().expect("a bias");
         *last_bias += outer.iter().sum::<f32>();
@@ -229,16 +243,17 @@ impl Plan<'_> {
         energy.trunk.backward_activated(back, tape, &mut gradient.energy, scratch);
         for panel in 0..back.num_panels() {
             let sums = &mut gradient.energy_of_x[panel * STRIP..][..STRIP];
-            elementwise::add_weighted_sums(&pass.x, back.panel(panel), sums);
+            elementwise::add_weighted_sums(x, back.panel(panel), sums);
         }
         // Rows with one prefix share what its context gave them.
-        let sharing = &memory.conditionings[at_stage(&memory.conditionings, stage)].sharing;
-        let of_prefixes = if sharing.is_empty() {
+        let of_prefixes = if all && conditioning.sharing.is_empty() {
             &*back
         } else {
+            let prefixes: Vec<usize> =
+                rows.iter().map(|&row| conditioning.prefix_of(row)).collect();
             memory.prefix_gradient.reshape(pass.context.rows(), back.columns());
             memory.prefix_gradient.data_mut().fill(0.0);
-            memory.prefix_gradient.scatter_add(back, sharing);
+            memory.prefix_gradient.scatter_add(back, &prefixes);
             &memory.prefix_gradient
         };
         gradient.energy_first.add(&pass.context, of_prefixes);

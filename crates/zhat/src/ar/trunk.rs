@@ -129,6 +129,17 @@ pub struct Tape {
 }
 
 impl Tape {
+    /// Takes over some rows of another tape.
+    pub fn gather(&mut self, from: &Tape, rows: &[usize]) {
+        let gather = |to: &mut Vec<Panels>, from: &[Panels]| {
+            to.resize_with(from.len(), Panels::default);
+            to.iter_mut().zip(from).for_each(|(to, from)| to.gather(from, rows));
+        };
+        gather(&mut self.activations, &from.activations);
+        gather(&mut self.hidden, &from.hidden);
+        self.dropout = from.dropout;
+    }
+
     /// `act(h)` after the last block: what the last layer of the network sees.
     pub fn output(&self) -> &Panels {
         self.activations.last().expect("a forward pass was made")

@@ -1,7 +1,7 @@
 //! The one loop of sequential Monte Carlo: particles advance by a stage, are weighed, and descend from those that weigh.
 
 use super::eves::Eves;
-use super::{Genealogy, ResampleWhen, SmcConfig};
+use super::{Genealogy, ResampleWhen, Resampling, SmcConfig};
 use crate::error::{Error, Result};
 use crate::pareto::pareto_k;
 use crate::rng::Stream;
@@ -43,6 +43,8 @@ pub struct Filter {
     first_row: usize,
     forgets: bool,
     from_first: bool,
+    /// How many particles are drawn to stand for all; 0 for none.
+    drawn: usize,
     diagnoses: bool,
 }
 
@@ -57,6 +59,7 @@ impl Filter {
             first_row: 0,
             forgets: false,
             from_first: false,
+            drawn: 0,
             diagnoses: false,
         }
     }
@@ -75,6 +78,14 @@ impl Filter {
     /// own, of one factor at the given prefix, and `log Z-hat` the sum of theirs.
     pub fn from_first(self) -> Self {
         Self { from_first: true, ..self }
+    }
+
+    /// So many particles, drawn by their weights after every stage, stand for all of them: what is told of weights, here and in the
+    /// genealogy, are shares of these draws, and on average the weights. `Z-hat` and effective sample sizes are of all particles.
+    /// With 0 nothing is drawn. For stages that begin [anew](Self::from_first).
+    pub fn with_drawn(self, drawn: usize) -> Self {
+        assert!(drawn == 0 || self.from_first, "weights are carried on otherwise");
+        Self { drawn, ..self }
     }
 
     /// The tails of the weights and the variance of `Z-hat` go into the genealogy too.
@@ -114,6 +125,10 @@ impl Filter {
                 largest.push(w.iter().copied().fold(0.0, f64::max));
                 if self.diagnoses {
                     tails.push(pareto_k(&log_w[beside..]));
+                }
+                if self.drawn > 0 {
+                    let rng = particles.rng(stage, row);
+                    Resampling::Systematic.draw_shares(self.drawn, w, rng);
                 }
                 if stage + 1 == stages {
                     continue;

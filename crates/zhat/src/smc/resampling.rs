@@ -44,8 +44,23 @@ impl Resampling {
         self.draw_conditional(weights, &mut || rng.uniform())
     }
 
+    /// Some particles drawn by their weights, which become the shares of the draws that each of them has: on average what they were.
+    pub fn draw_shares(self, number: usize, weights: &mut [f64], rng: &mut Stream) {
+        let drawn = self.draw_number(number, weights, &mut || rng.uniform());
+        weights.fill(0.0);
+        drawn.into_iter().for_each(|particle| weights[particle] += 1.0 / number as f64);
+    }
+
     fn draw(self, weights: &[f64], uniform: &mut impl FnMut() -> f64) -> Vec<usize> {
-        let number = weights.len();
+        self.draw_number(weights.len(), weights, uniform)
+    }
+
+    fn draw_number(
+        self,
+        number: usize,
+        weights: &[f64],
+        uniform: &mut impl FnMut() -> f64,
+    ) -> Vec<usize> {
         match self {
             Resampling::Multinomial => {
                 invert(weights, sorted_uniforms(number, uniform).into_iter())
@@ -129,6 +144,31 @@ mod tests {
 
     const SCHEMES: [Resampling; 3] =
         [Resampling::Multinomial, Resampling::Stratified, Resampling::Systematic];
+
+    #[test]
+    fn shares_of_some_draws_are_the_weights_on_average() {
+        let weights = [0.05, 0.4, 0.0, 0.33, 0.22];
+        for scheme in SCHEMES {
+            for number in [1, 3] {
+                let mut rng = Streams::new(2).stream("test", 0, 0);
+                let repeats = 20_000;
+                let mut means = [0.0; 5];
+                for _ in 0..repeats {
+                    let mut shares = weights;
+                    scheme.draw_shares(number, &mut shares, &mut rng);
+                    let sum: f64 = shares.iter().sum();
+                    assert!((sum - 1.0).abs() < 1e-12);
+                    means.iter_mut().zip(shares).for_each(|(m, s)| *m += s / f64::from(repeats));
+                }
+                for (mean, weight) in means.iter().zip(weights) {
+                    // As below: at most the multinomial variance, 4.5 standard errors.
+                    let variance = weight * (1.0 - weight) / number as f64;
+                    let standard_error = (variance / f64::from(repeats)).sqrt();
+                    assert!((mean - weight).abs() <= 4.5 * standard_error, "{scheme} {means:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_particle_has_its_expected_number_of_offspring() {

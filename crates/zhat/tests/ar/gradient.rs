@@ -519,3 +519,32 @@ fn the_proposals_gradient_equals_finite_differences() {
         );
     }
 }
+
+/// The draws come from the streams of the observations, so both paths draw the same.
+#[test]
+fn drawn_candidates_give_the_gradient_of_plain_autodiff_with_the_same_draws() {
+    for corner in corners(3, 0.0).iter().chain(&corners(3, 0.2)) {
+        if corner.normalisation == Normalisation::Local {
+            for criterion in [Method::MlIs, Method::Rnce, Method::QOnly] {
+                compare(corner, &ArStepConfig { num_drawn: 2, ..settings(criterion) }, 7);
+            }
+        }
+    }
+}
+
+/// Of very many draws each candidate has the share of its weight. There is one factor, so that the candidates are the same for all.
+#[test]
+fn many_draws_give_the_gradient_of_all_candidates_and_few_do_not() {
+    let is_local = |corner: &ArEbmConfig| corner.normalisation == Normalisation::Local;
+    for corner in corners(1, 0.0).into_iter().filter(is_local) {
+        let (model, x, streams) = setup(&corner, 7);
+        let gradient = |num_drawn: usize| {
+            let settings = ArStepConfig { num_drawn, ..settings(Method::Rnce) };
+            let mut step = ArStep::new(&settings, 1).unwrap();
+            collect(&model, &step.gradient(&model, &x, &streams, 0).unwrap().0)
+        };
+        let all = gradient(0);
+        let (many, few) = (difference(&all, &gradient(100_000)), difference(&all, &gradient(2)));
+        assert!(many < 1e-3 && few > 1e-2, "{many:e} {few:e} {corner:?}");
+    }
+}

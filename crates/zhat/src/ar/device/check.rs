@@ -57,7 +57,8 @@ fn compare_with(
         Method::SmcRnce | Method::SmcRnceTrajectory => Method::Rnce,
         other => other,
     };
-    let settings = ArStepConfig { criterion, warm_up: 0, ..settings.clone() };
+    // A device goes back through all candidates, each by its weight.
+    let settings = ArStepConfig { criterion, warm_up: 0, num_drawn: 0, ..settings.clone() };
     let shape = ArEbmConfig { dropout: 0.0, energy_dropout: None, ..model.shape.clone() };
     let rows = ROWS.min(batch.x.dims()[0]);
     let x = batch.x.clone().narrow(0, 0, rows);
