@@ -16,6 +16,8 @@ ROOT = HERE.parent.parent
 PEERS = ["gmm", "kde", "nsf"]
 # Features, batch and the preset of zhat with that many features.
 STEP_SHAPES = [(6, 256, "power"), (21, 256, "hepmass"), (43, 128, "miniboone")]
+# Candidates that zhat's gradient goes back through: all of them, as the prototype's does, or so many drawn by their weights.
+DRAWN = [0, 4]
 # What a choice is called, and the settings in which it differs from the default. An energy is trained by a criterion of its own.
 CHOICES = {
     "the default": [],
@@ -101,13 +103,14 @@ def zhat_fit(directory, rows, seconds, seed, out, settings=()):
                 base_se=test["proposal_se_test"], trusted=trusted, used=used)
 
 
-def zhat_step(preset, batch):
+def zhat_step(preset, batch, drawn):
     """How `zhat bench` is called for the masked, tilted, locally normalised step with the prototype's shapes: mixture head with 10
-    components, conditioner of 2 blocks of 256, context 32, energy of 2 blocks of 64, 10 negatives."""
+    components, conditioner of 2 blocks of 256, context 32, energy of 2 blocks of 64, 10 negatives; with so many candidates drawn for the
+    gradient, or all of them (0)."""
     settings = ["model.conditioner=masked", "model.energy-form=tilted", "model.normalisation=local", "model.head=mixture",
                 "model.scales=exponential", "model.dropout=0.0", "model.context=32", "model.mixture-components=10",
                 "model.proposal.width=256", "model.proposal.blocks=2", "model.energy.width=64", "model.energy.blocks=2",
-                "model.energy.activation=elu"]
+                "model.energy.activation=elu", f"step.num-drawn={drawn}"]
     return [PROGRAM, "bench", "--preset", preset, "--batch", batch, "--negatives", 10, "--threads", 1, "--steps", 15, "--json",
             *[word for setting in settings for word in ("--set", setting)]]
 
@@ -296,18 +299,20 @@ def draw(found, title, path):
 def steps(a):
     rows = []
     for features, batch, preset in STEP_SHAPES:
-        ours, theirs = [], []
+        ours, theirs = {drawn: [] for drawn in DRAWN}, []
         for _ in range(a.rounds):
-            found = run(zhat_step(preset, batch))[0]
-            if (found["features"], found["batch"]) != (features, batch):
-                sys.exit(f"zhat bench measured {found['features']} features and a batch of {found['batch']}, not {features} and {batch}")
-            ours.append(found["median_seconds"])
+            for drawn, seconds in ours.items():
+                found = run(zhat_step(preset, batch, drawn))[0]
+                if (found["features"], found["batch"]) != (features, batch):
+                    sys.exit(f"zhat bench measured {found['features']} features and a batch of {found['batch']}, not {features} and {batch}")
+                seconds.append(found["median_seconds"])
             prototype = [sys.executable, HERE / "torch_local_tilted.py", "--steps-per-second", features, "--batch", batch]
             theirs.append(run(prototype)[0]["median_seconds"])
-        ratios = [t / o for o, t in zip(ours, theirs)]
-        rows.append([f"D={features} B={batch}", f"{statistics.median(ours):.4f}", f"{statistics.median(theirs):.4f}",
-                     f"{statistics.median(ratios):.2f}x ({min(ratios):.2f}-{max(ratios):.2f})"])
-    print_table(["shapes", "zhat s", "torch s", "ratio"], rows)
+        for drawn, seconds in ours.items():
+            ratios = [t / o for o, t in zip(seconds, theirs)]
+            rows.append([f"D={features} B={batch}", f"{drawn} drawn" if drawn else "all", f"{statistics.median(seconds):.4f}",
+                         f"{statistics.median(theirs):.4f}", f"{statistics.median(ratios):.2f}x ({min(ratios):.2f}-{max(ratios):.2f})"])
+    print_table(["shapes", "candidates in zhat's gradient", "zhat s", "torch s", "ratio"], rows)
     return True
 
 
