@@ -16,7 +16,7 @@ use crate::data::{
 use crate::error::{Result, TableError};
 use crate::features::standardiser_of;
 use crate::fit::{DataConfig, FitConfig};
-use crate::fitted::mean_log_density;
+use crate::fitted::log_densities;
 
 /// With fewer validation rows the difference of two models is drowned by their noise.
 const ENOUGH_FOR_VALIDATION: usize = 30;
@@ -44,8 +44,8 @@ pub struct Prepared {
     pub standardiser: Standardiser,
     /// Hash of the rows as they were read.
     pub hash: String,
-    /// Mean log-density of the test rows under the truth, for a built-in set.
-    pub truth_of_test: Option<f64>,
+    /// Log-density of every test row under the truth, for a built-in set.
+    pub truth_of_test: Option<Vec<f64>>,
     /// Which rows of the table the test part is; empty where each seed draws a table of its own.
     pub test_rows: Vec<usize>,
     /// What the user should know.
@@ -177,7 +177,7 @@ fn prepare_loaded(
     let truth = loaded.truth.take().filter(|_| !rows.test.is_empty());
     let truth_of_test = truth.and_then(|truth| {
         let test = loaded.table.select_rows(&rows.test);
-        mean_log_density(&*truth, test.values(), &order[..given])
+        log_densities(&*truth, test.values(), &order[..given])
     });
     if loaded.kinds.is_empty() && given > 0 {
         // Files without names are known by how the columns of the fit stood, which is not how those of the model stand.

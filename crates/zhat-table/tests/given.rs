@@ -44,6 +44,10 @@ fn a_regression_comes_near_to_the_truth_and_its_intervals_cover() {
     let gap = report.truth.unwrap() - report.test.log_likelihood;
     // A normal for each x, the best that has one mode, is 0.5 behind.
     assert!((-0.05..0.12).contains(&gap), "{gap}");
+    // Many fresh rows say so too.
+    let told = report.gap.unwrap();
+    assert!((-0.01..0.12).contains(&told.mean) && told.fresh, "{told}");
+    assert!(told.standard_error < 0.01 && told.rows == 66_666, "{told}");
     assert!(report.notes[0].contains("y given x1, x2"), "{:?}", report.notes);
 
     // The density of y, in its own units, is one for every x.

@@ -10,8 +10,8 @@ use zhat_table::data::Missing;
 use zhat_table::density::Estimation;
 use zhat_table::fit::nats;
 use zhat_table::fitted::{
-    Assessment, DistanceKind, Paired, Predictive, Target, assess, checks_table, distances, paired,
-    predictive,
+    Assessment, DistanceKind, Gap, Paired, Predictive, Target, assess, checks_table, distances,
+    paired, predictive,
 };
 
 use super::table_options::{RunOptions, TableOptions};
@@ -107,7 +107,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut assessment = watched(quiet, "estimating log Z", Some(work), &watch, || {
         assess(density, &rows.test, rows.weights.as_deref(), &settings, cross_check, seed)
     })??;
-    assessment.truth = rows.truth;
+    if let Some(truth) = &rows.truth {
+        assessment = assessment.beside_truth(truth);
+    }
     if let Some(number) = arguments.wasserstein {
         let streams = Streams::new(seed);
         let found = watched(quiet, "distances", None, &watch, || {
@@ -259,12 +261,10 @@ fn table(assessment: &Assessment) -> Table {
         );
     }
     if let Some(truth) = assessment.truth {
-        let gap = truth - likelihood.log_likelihood;
-        let above = match likelihood.tail.falls {
-            true => format!("{gap:.4} above the model's"),
-            false => plain(),
-        };
-        row("the truth's", format!("{truth:.4}"), above);
+        let above = assessment.gap.map(|Gap { mean, standard_error, .. }| {
+            format!("{mean:.4} ± {standard_error:.4} above the model's")
+        });
+        row("the truth's", format!("{truth:.4}"), above.unwrap_or_default());
     }
     for (at, opinion) in assessment.opinions.iter().enumerate() {
         let size = opinion

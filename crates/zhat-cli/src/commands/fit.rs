@@ -225,7 +225,8 @@ fn table(result: &FitReport) -> Table {
     }
     if let Some(truth) = result.truth {
         row("the truth's", format!("{truth:.4}"));
-        row("gap to the truth", nats(truth - test.log_likelihood));
+        let gap = result.gap.map(|gap| gap.to_string());
+        row("gap to the truth", gap.unwrap_or_else(|| nats(truth - test.log_likelihood)));
     }
     row("log Z", nats(test.log_z));
     if !test.tail.log_p_tilde.is_empty() {

@@ -20,7 +20,9 @@ use crate::error::Result;
 use crate::prepare::Prepared;
 
 /// Shares that are tried: between them the likelihood hardly changes.
-const SHARES: [f64; 6] = [0.05, 0.2, 0.4, 0.6, 0.8, 0.95];
+const SHARES: [f64; 11] = [0.0, 0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95];
+/// The share where rows say nothing: more than a half, since the stack that is kept has seen more rows than the networks.
+const USUAL_SHARE: f64 = 0.65;
 /// Multiplications in an iteration of EM at most.
 const MOST_WORK: f64 = 1.5e8;
 /// The same for all fits of the best sizes from other starts together, and how many fits these are at most.
@@ -61,12 +63,13 @@ pub(super) struct Stacked {
 impl Stacked {
     /// What was done, in words.
     pub fn sentence(&self) -> String {
+        let Difference { mean, standard_error } = self.gain;
+        let likelier = if mean < 0.0 { "less likely" } else { "likelier" };
         format!(
-            "Gaussian mixtures stand beside the networks in a share of {:.0} %: validation rows are likelier by {:.4} nats (standard error \
-             {:.4}) than by the networks alone.",
+            "Gaussian mixtures stand beside the networks in a share of {:.0} %: validation rows are {likelier} by {:.4} nats (standard error \
+             {standard_error:.4}) than by the networks alone.",
             100.0 * self.share,
-            self.gain.mean,
-            self.gain.standard_error
+            mean.abs(),
         )
     }
 }
@@ -150,7 +153,7 @@ impl Beside {
         ((most as f64 * seconds / takes) as usize).max(1)
     }
 
-    /// The model with the stack beside it, if that is better by more than one standard error.
+    /// The model with the stack beside it, unless it is worse by more than one standard error.
     pub fn stacked(
         &self,
         model: &ArEbm,
@@ -161,18 +164,19 @@ impl Beside {
             let found = validator.validate(model, &self.validation, None, workers.clone())?;
             Ok(found.log_likelihoods)
         };
-        let alone = validate(model)?;
         let found = SHARES
             .iter()
-            .map(|&share| validate(&beside(model, &self.judged, share)))
+            .map(|&share| match share {
+                0.0 => validate(model),
+                _ => validate(&beside(model, &self.judged, share)),
+            })
             .collect::<Result<Vec<_>>>()?;
-        let [best, at] = largest_of_the_best(&found);
-        let gain = Difference::new(&found[best], &alone);
-        if gain.mean <= gain.standard_error {
+        let at = usual_of_the_best(&found);
+        let (share, found, alone) = (SHARES[at], &found[at], &found[0]);
+        if share == 0.0 {
             return Ok(None);
         }
-        let (share, found) = (SHARES[at], &found[at]);
-        let gain = Difference::new(found, &alone);
+        let gain = Difference::new(found, alone);
         let worth = Difference::weighted(found, None);
         Ok(Some(Stacked {
             model: beside(model, &self.of_all, share),
@@ -183,19 +187,23 @@ impl Beside {
     }
 }
 
-/// The likeliest, and the last of those that rows cannot tell from it, by one standard error: of several shares the largest.
+/// Of the shares that rows cannot tell from the likeliest, by one standard error, the nearest to the usual one.
 ///
-/// What is judged is a stack of training rows alone, and what stands beside the networks in the end has seen more than they have; so where the
-/// rows do not say which share is better, it is the larger.
-fn largest_of_the_best(found: &[Vec<f64>]) -> [usize; 2] {
+/// The likelihood is concave in the share, and the mean of two models that are about as good is better than either: a few rows that happen
+/// to like one of them are no reason to leave out the other.
+fn usual_of_the_best(found: &[Vec<f64>]) -> usize {
     let mean = |rows: &[f64]| rows.iter().sum::<f64>() / rows.len() as f64;
     let of_means = |a: &usize, b: &usize| mean(&found[*a]).total_cmp(&mean(&found[*b]));
     let best = (0..found.len()).max_by(of_means).expect("a share");
-    let is_as_good = |rows: &Vec<f64>| {
-        let behind = Difference::new(&found[best], rows);
+    let is_as_good = |at: &usize| {
+        let behind = Difference::new(&found[best], &found[*at]);
         behind.mean <= behind.standard_error
     };
-    [best, found.iter().rposition(is_as_good).expect("the best is as good as itself")]
+    let from_usual = |at: &usize| (SHARES[*at] - USUAL_SHARE).abs();
+    let as_good = (0..found.len()).filter(is_as_good);
+    as_good
+        .min_by(|a, b| from_usual(a).total_cmp(&from_usual(b)))
+        .expect("the best is as good as itself")
 }
 
 /// Whether it is to be fitted. EM counts every row once, and wants them in memory.
@@ -236,18 +244,24 @@ mod tests {
     use crate::prepare::prepare;
 
     #[test]
-    fn of_shares_that_rows_cannot_tell_apart_the_largest_is_taken() {
+    fn of_shares_that_rows_cannot_tell_apart_the_nearest_to_the_usual_is_taken() {
         // Rows that differ by much, and shares that differ little on each of them.
         let rows = |shift: f64, wiggle: f64| -> Vec<f64> {
             let sign = |row: usize| if row.is_multiple_of(2) { 1.0 } else { -1.0 };
             (0..100).map(|row| -(row as f64) + shift + wiggle * sign(row)).collect()
         };
-        // A wiggle of 1 has a standard error of 0.1.
-        let best = rows(0.0, 0.0);
-        assert_eq!(largest_of_the_best(&[best.clone(), rows(-0.05, 1.0)]), [0, 1]);
-        assert_eq!(largest_of_the_best(&[best.clone(), rows(-0.15, 1.0)]), [0, 0]);
-        assert_eq!(largest_of_the_best(&[best.clone(), rows(-0.05, 0.1)]), [0, 0]);
-        assert_eq!(largest_of_the_best(&[rows(-9.0, 1.0), best]), [1, 1]);
+        // A share is behind the likeliest by its distance from it, times a slope; a wiggle of 1 has a standard error of 0.1.
+        let chosen = |likeliest: f64, slope: f64| {
+            let of = |share: f64| {
+                let apart = (share - likeliest).abs();
+                rows(-slope * apart, if apart < 1e-9 { 0.0 } else { 1.0 })
+            };
+            SHARES[usual_of_the_best(&SHARES.map(of))]
+        };
+        assert_eq!([0.0, 0.25, 0.95].map(|likeliest| chosen(likeliest, 9.0)), [0.0, 0.25, 0.95]);
+        assert_eq!([0.0, 0.25, 0.95].map(|likeliest| chosen(likeliest, 0.1)), [USUAL_SHARE; 3]);
+        // Within 0.21 of it.
+        assert_eq!([0.0, 0.25, 0.95].map(|likeliest| chosen(likeliest, 0.47)), [0.15, 0.45, 0.75]);
     }
 
     #[test]

@@ -127,6 +127,17 @@ pub fn evaluate(
     settings: &Estimation,
     streams: &Streams,
 ) -> Result<Likelihood> {
+    Ok(evaluate_rows(density, rows, weights, settings, streams)?.0)
+}
+
+/// The same, with the log-density of every row.
+pub(crate) fn evaluate_rows(
+    density: &dyn Density,
+    rows: &[f32],
+    weights: Option<&[f64]>,
+    settings: &Estimation,
+    streams: &Streams,
+) -> Result<(Likelihood, Vec<f64>)> {
     let estimates = density.estimates(settings, streams)?;
     let estimate = log_z_of(&estimates);
     let LogZ { log_z, mean_log_z_hat, spread, effective_estimates, .. } = estimate;
@@ -153,7 +164,7 @@ pub fn evaluate(
         false => density.tail(rows)?,
     };
     let far_out = estimates.iter().map(|estimate| estimate.far_out / number).sum();
-    Ok(Likelihood {
+    let likelihood = Likelihood {
         log_likelihood: log_p_tilde - log_z,
         se_test,
         // JSON has no infinity.
@@ -177,7 +188,8 @@ pub fn evaluate(
         tail,
         particles: if estimates.is_empty() { 0 } else { settings.particles },
         estimates: estimates.len(),
-    })
+    };
+    Ok((likelihood, scores.log_p_tilde.iter().map(|log_p_tilde| log_p_tilde - log_z).collect()))
 }
 
 /// Tails heavier than this are all the same: nothing has a mean.

@@ -5,7 +5,7 @@ use zhat::train::{Answer, StepReport};
 
 use super::evaluation::Likelihood;
 use super::folds::CrossValidation;
-use crate::fitted::{Goodness, Verdict};
+use crate::fitted::{Gap, Goodness, Verdict};
 
 /// A line of `metrics.jsonl`, which has what was measured then.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -84,6 +84,9 @@ pub struct FitReport {
     pub verdict: Verdict,
     /// Mean log-density of the test rows under the truth, where it is known.
     pub truth: Option<f64>,
+    /// How far the model is from it, on many fresh rows where they can be scored quickly. Results of earlier versions have none.
+    #[serde(default)]
+    pub gap: Option<Gap>,
     /// Seconds of training and evaluation.
     pub seconds: f64,
 }

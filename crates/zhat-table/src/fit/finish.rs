@@ -15,7 +15,7 @@ use super::session::Session;
 use super::validation::Validator;
 use crate::density::with_cells;
 use crate::error::Result;
-use crate::fitted::assess_by;
+use crate::fitted::{Gap, assess_by};
 use crate::run::{ModelCard, of_first, read_sealed, save_model, sealed, write_atomically};
 
 impl Session {
@@ -82,6 +82,17 @@ impl Session {
         let weights = self.data.weights.as_ref().map(|[.., test]| &test[..]);
         let assessment =
             assess_by(density, &test, weights, settings, Some(&cross_check), &streams)?;
+        let assessment = match &self.data.truth_of_test {
+            Some(truth) => assessment.beside_truth(truth),
+            None => assessment,
+        };
+        // Rows that cost nothing say more than the test part, where no sums or integrals are estimated for each of them.
+        let likelihood = &assessment.likelihood;
+        let is_quick = density.is_normalised() && likelihood.quadrature_error == 0.0;
+        let fresh = match is_quick && assessment.gap.is_some() {
+            true => Gap::on_fresh_rows(density, &self.config.data.source, &card.kinds, &streams)?,
+            false => None,
+        };
         let planned_steps = self.config.training.num_steps;
         let mut notes = Vec::new();
         notes.extend(self.data.given_in_words());
@@ -108,7 +119,8 @@ impl Session {
             test: assessment.likelihood,
             goodness: assessment.goodness,
             verdict: assessment.verdict,
-            truth: self.data.truth_of_test,
+            truth: assessment.truth,
+            gap: fresh.or(assessment.gap),
             seconds: started.elapsed().as_secs_f64(),
         };
         if self.workers.is_first() {

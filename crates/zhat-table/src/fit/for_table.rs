@@ -38,6 +38,10 @@ const AVERAGING: f64 = 0.1;
 const ROWS_OF_NO_WAVES: f64 = 8_000.0;
 /// And no more than these.
 const MOST_WAVES: f64 = 6.0;
+/// Components of a head where columns are few: each factor has much of the shape then, and as many modes as it takes to cross it.
+const COMPONENTS_OF_FEW: usize = 40;
+/// Units of a layer where columns are few, at most: a factor depends on little.
+const WIDTH_OF_FEW: usize = 128;
 /// Epochs from one validation to the next at the most.
 const EPOCHS_UNVALIDATED: f64 = 2.0;
 
@@ -109,8 +113,13 @@ impl FitConfig {
             _ => (256, 256),
         };
         let per_epoch = rows as f64 / batch_size as f64;
+        let usual_head = ArEbmConfig::new(0).mixture_components;
         // A few columns are learnt in a fifth of the time.
-        let share = if columns < FEW_COLUMNS { 0.2 } else { 1.0 };
+        let (share, width, mixture_components) = match columns < FEW_COLUMNS {
+            true if few => (0.2, width, usual_head),
+            true => (0.2, width.min(WIDTH_OF_FEW), COMPONENTS_OF_FEW),
+            false => (1.0, width, usual_head),
+        };
         let [least, most] = NETWORK_STEPS;
         let usual = (share * EPOCHS * per_epoch).clamp(share * least, most);
         let members_of = |work: f64| match few {
@@ -149,6 +158,7 @@ impl FitConfig {
             },
             energy_dropout: Some(0.0),
             context: 32,
+            mixture_components,
             waves: (rows as f64 / ROWS_OF_NO_WAVES).log2().clamp(0.0, MOST_WAVES) as usize,
             outlier_share: if few { 0.0 } else { OUTLIERS / rows as f64 },
             ..ArEbmConfig::new(0)
@@ -247,6 +257,19 @@ mod tests {
         let (all, one) = (fit(0), fit(9));
         assert_eq!((all.members, all.dropout), (1, 0.0));
         assert_eq!((one.members, one.dropout), (3, 0.1));
+    }
+
+    #[test]
+    fn heads_of_a_few_columns_have_many_components_and_narrow_networks() {
+        let of = |rows, columns| {
+            let model = FitConfig::for_table("t.csv", rows, columns, Length::Usual).model;
+            (model.mixture_components, model.proposal.width)
+        };
+        assert_eq!(of(16_000, 2), (COMPONENTS_OF_FEW, WIDTH_OF_FEW));
+        assert_eq!(
+            [of(16_000, FEW_COLUMNS), of(2_000, 9), of(500, 2)],
+            [(10, 256), (10, 128), (10, 64)]
+        );
     }
 
     #[test]

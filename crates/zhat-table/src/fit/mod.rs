@@ -22,7 +22,7 @@ mod validation;
 pub use clock::{Clock, Limit, Time};
 pub use config::{DataConfig, FitConfig, ValidationConfig};
 pub use evaluation::{Likelihood, evaluate, mean_and_error, nats};
-pub(crate) use evaluation::{log_z_of, number_or_null, weighted_mean_and_error};
+pub(crate) use evaluation::{evaluate_rows, log_z_of, number_or_null, weighted_mean_and_error};
 pub use events::{Event, FitReport, MetricsRecord};
 pub use folds::{CrossValidation, CurvePoint};
 pub use for_table::{Columns, Length};

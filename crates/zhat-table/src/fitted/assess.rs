@@ -4,12 +4,13 @@ use serde::Serialize;
 use zhat::rng::Streams;
 
 use super::Distances;
+use super::gap::Gap;
 use super::goodness::{Goodness, goodness};
 use super::predictive::Predictive;
 use super::verdict::Verdict;
 use crate::density::{Density, Estimation, Opinion};
 use crate::error::{Result, TableError};
-use crate::fit::{Likelihood, evaluate};
+use crate::fit::{Likelihood, evaluate_rows};
 
 /// Everything about a density's likelihood of some rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,6 +20,11 @@ pub struct Assessment {
     pub likelihood: Likelihood,
     /// Mean log-density of the rows under the truth, where it is known.
     pub truth: Option<f64>,
+    /// How far the density is from it, where it has a likelihood.
+    pub gap: Option<Gap>,
+    /// Log-density of every row, in their order.
+    #[serde(skip)]
+    pub log_densities: Vec<f64>,
     /// `log Z` as it is estimated, and by other methods beside it; none where nothing is estimated, or there is no `Z`.
     pub opinions: Vec<Opinion>,
     /// Whether the model fits the rows; none where there are none, or there is no `Z`.
@@ -30,6 +36,19 @@ pub struct Assessment {
     /// What its predictions are worth, where it is a density of some columns given others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predictive: Option<Predictive>,
+}
+
+impl Assessment {
+    /// The same with what the truth makes of the rows, in their order.
+    ///
+    /// # Panics
+    /// If there is not one log-density for each row.
+    pub fn beside_truth(self, truth: &[f64]) -> Self {
+        let Likelihood { tail, se_log_z, .. } = &self.likelihood;
+        let gap = tail.falls.then(|| Gap::new(truth, &self.log_densities, *se_log_z));
+        let mean = truth.iter().sum::<f64>() / truth.len() as f64;
+        Self { truth: Some(mean), gap, ..self }
+    }
 }
 
 /// Assesses a density on whole rows, in the units of the data, each of which may count by a weight; with a cross-check other methods are asked for `log Z` too.
@@ -58,7 +77,8 @@ pub(crate) fn assess_by(
     cross_check: Option<&Estimation>,
     streams: &Streams,
 ) -> Result<Assessment> {
-    let likelihood = evaluate(density, rows, weights, settings, streams)?.or_none();
+    let (likelihood, log_densities) = evaluate_rows(density, rows, weights, settings, streams)?;
+    let likelihood = likelihood.or_none();
     let mut opinions = Vec::new();
     let has_integral = likelihood.tail.falls;
     if has_integral && !density.is_normalised() {
@@ -84,6 +104,8 @@ pub(crate) fn assess_by(
     Ok(Assessment {
         likelihood,
         truth: None,
+        gap: None,
+        log_densities,
         opinions,
         goodness,
         verdict,

@@ -1,9 +1,11 @@
 //! The rows that a model is assessed on: those that its run kept for the test, or others.
 
+use rand::Rng;
 use zhat::rng::Streams;
+use zhat::watch::Watch;
 
 use super::Fitted;
-use crate::data::{Asked, Builtin, Loaded, Missing, ReadOptions, Source};
+use crate::data::{Asked, Builtin, Loaded, Missing, ReadOptions, Source, Table};
 use crate::density::check_given;
 use crate::error::{Result, TableError};
 
@@ -14,8 +16,8 @@ pub struct TestRows {
     pub test: Vec<f32>,
     /// Rows of the same data that are independent of them.
     pub other: Option<Vec<f32>>,
-    /// Mean log-density of the test rows under the truth, where it is known.
-    pub truth: Option<f64>,
+    /// Log-density of every test row under the truth, where it is known.
+    pub truth: Option<Vec<f64>>,
     /// What each test row counts, where a column says it.
     pub weights: Option<Vec<f64>>,
 }
@@ -70,32 +72,41 @@ impl Fitted {
     pub fn rows_of(&self, source: &str, options: &ReadOptions, seed: u64) -> Result<TestRows> {
         let options = self.read_options(options);
         // Not the stream that a fit draws its data from.
-        let mut rng = Streams::new(seed).stream("fresh-data", 0, 0);
-        let (source, none, watch) =
-            (Source::parse(source)?, Asked::default(), self.density.watch());
-        let Loaded { table, truth, .. } = source.load_watched(&options, &none, &mut rng, watch)?;
+        let rng = &mut Streams::new(seed).stream("fresh-data", 0, 0);
+        let (given, watch) = (self.density.given(), self.density.watch());
+        let (table, truth) = drawn(source, &options, given, rng, watch)?;
         self.note_unknown(&table.carried().unknown);
-        let test = table.into_values();
-        let given: Vec<usize> = (0..self.density.given()).collect();
-        let truth = truth.and_then(|truth| mean_log_density(&*truth, &test, &given));
-        Ok(TestRows { test, other: None, truth, weights: None })
+        Ok(TestRows { test: table.into_values(), other: None, truth, weights: None })
     }
 }
 
-/// Mean log-density of rows given some of their columns, in the units of the data, where it is known.
-pub(crate) fn mean_log_density(
+/// All rows of a file or a built-in set as a model reads them, and their log-densities under the truth where it is known: of the other
+/// columns given the first few.
+pub(super) fn drawn(
+    source: &str,
+    options: &ReadOptions,
+    given: usize,
+    rng: &mut impl Rng,
+    watch: &Watch,
+) -> Result<(Table, Option<Vec<f64>>)> {
+    let loaded = Source::parse(source)?.load_watched(options, &Asked::default(), rng, watch)?;
+    let Loaded { table, truth, .. } = loaded;
+    let given: Vec<usize> = (0..given).collect();
+    let truth = truth.and_then(|truth| log_densities(&*truth, table.values(), &given));
+    Ok((table, truth))
+}
+
+/// Log-densities of rows given some of their columns, in the units of the data, where they are known.
+pub(crate) fn log_densities(
     truth: &dyn Builtin,
     values: &[f32],
     given: &[usize],
-) -> Option<f64> {
+) -> Option<Vec<f64>> {
     let features = truth.dimension();
     let observed: Vec<bool> = (0..features).map(|column| given.contains(&column)).collect();
-    let rows = values.chunks_exact(features);
-    let number = rows.len() as f64;
-    let mut sum = 0.0;
-    for row in rows {
+    let of_row = |row: &[f32]| {
         let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
-        sum += truth.log_density(&row) - truth.log_marginal(&row, &observed)?;
-    }
-    Some(sum / number)
+        Some(truth.log_density(&row) - truth.log_marginal(&row, &observed)?)
+    };
+    values.chunks_exact(features).map(of_row).collect()
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::data::ColumnKind;
 use crate::error::Result;
 use crate::fit::{CurvePoint, FitConfig, FitReport, MetricsRecord, nats};
-use crate::fitted::{Verdict, checks_table, strangest, two_sample, worth_fewer};
+use crate::fitted::{Gap, Verdict, checks_table, strangest, two_sample, worth_fewer};
 
 /// The run in a sentence.
 pub(super) fn lead(result: &FitReport) -> String {
@@ -179,6 +179,13 @@ fn likelihood_table(result: &FitReport) -> Table {
     }
     if let Some(truth) = result.truth {
         table.row(["truth".into(), number(truth), String::new(), String::new()]);
+    }
+    if let Some(Gap { mean, standard_error, rows, .. }) = result.gap.filter(|gap| gap.fresh) {
+        let name = format!("truth less model, of {rows} fresh rows");
+        table.row([name, number(mean), number(standard_error), String::new()]);
+    } else if let Some(Gap { mean, standard_error, .. }) = result.gap {
+        let name = "truth less model, with the error of both".to_owned();
+        table.row([name, number(mean), number(standard_error), String::new()]);
     }
     table
 }
