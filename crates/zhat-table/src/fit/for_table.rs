@@ -126,7 +126,7 @@ impl FitConfig {
             true => 1,
             false => {
                 let epochs = epochs_of_member * (whole_rows / ROWS_OF_MEMBER).max(1.0);
-                (work / per_epoch / epochs).clamp(1.0, MOST_MEMBERS) as u64
+                (work / per_epoch / epochs).round().clamp(1.0, MOST_MEMBERS) as u64
             }
         };
         let (members, steps) = match length.into() {
@@ -256,7 +256,16 @@ mod tests {
         };
         let (all, one) = (fit(0), fit(9));
         assert_eq!((all.members, all.dropout), (1, 0.0));
-        assert_eq!((one.members, one.dropout), (3, 0.1));
+        assert_eq!((one.members, one.dropout), (4, 0.1));
+    }
+
+    #[test]
+    fn another_member_begins_when_there_is_half_the_time_for_it() {
+        // 67 steps of 256 rows see 17,000 rows once.
+        let members = |epochs: u64| {
+            FitConfig::for_table("t.csv", 17_000, 10, Length::Work(epochs * 67)).model.members
+        };
+        assert_eq!([60, 85, 110, 140].map(members), [1, 2, 2, 3]);
     }
 
     #[test]
