@@ -104,11 +104,13 @@ impl Beside {
         Ok(Some(Self { judged, of_all, validation: data.in_units(rows) }))
     }
 
-    /// Seconds that fitting it takes, from those of a few iterations.
+    /// Seconds that fitting it takes, from those of a few iterations, which are timed for at least some seconds: the processor's clock is
+    /// coarse, and mixtures that seem to take nothing would take all the time that there is.
     pub fn seconds(
         config: &FitConfig,
         data: &Prepared,
         clock: Clock,
+        least: f64,
         workers: &Workers,
         watch: &Watch,
     ) -> Result<f64> {
@@ -125,7 +127,7 @@ impl Beside {
             let tolerance = f64::MIN_POSITIVE;
             let em = EmConfig { max_iterations, tolerance, ..EmConfig::new(components) };
             let rng = &mut streams.stream("timing", 0, 0);
-            clock.measure(0.0, workers, || -> Result<()> {
+            clock.measure(least, workers, || -> Result<()> {
                 watch.check()?;
                 pool.install(|| GaussianMixture::fit(rows, features, &em, rng))?;
                 Ok(())

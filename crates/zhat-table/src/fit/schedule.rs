@@ -85,7 +85,8 @@ impl Limit {
         }
         config.check_memory(data.columns.len(), workers.threads())?;
         let costs = self.costs(config, data, workers, watch)?;
-        let mixtures = Beside::seconds(config, data, self.time().clock, workers, watch)?;
+        let (clock, least) = (self.time().clock, self.least());
+        let mixtures = Beside::seconds(config, data, clock, 0.5 * least, workers, watch)?;
         let affordable = MIXTURES_SHARE * seconds;
         let components = Beside::components_within(config, data, mixtures, affordable);
         let mixtures = mixtures.min(affordable);
@@ -112,6 +113,11 @@ impl Limit {
         Ok(())
     }
 
+    /// Seconds that a part of a fit is timed for: one, or less where there is little time.
+    fn least(&self) -> f64 {
+        (0.01 * self.time().seconds).clamp(0.02, 1.0)
+    }
+
     fn costs(
         &self,
         config: &FitConfig,
@@ -120,8 +126,7 @@ impl Limit {
         watch: &Watch,
     ) -> Result<Costs> {
         let (clock, features) = (self.time().clock, data.columns.len());
-        // A second each, or less where there is little time.
-        let least = (0.01 * self.time().seconds).clamp(0.02, 1.0);
+        let least = self.least();
         let step = StepTimer::new(config, data, workers.clone())?.means(clock, least, watch)?;
         let streams = &mut Streams::new(config.seed).stream("init", 0, 0);
         let model = config.shape_of(data).init(&Device::flex(), streams)?;
