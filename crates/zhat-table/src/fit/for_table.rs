@@ -18,7 +18,7 @@ const NETWORK_STEPS: [f64; 2] = [6_000.0, 20_000.0];
 /// more to learn each time.
 const EPOCHS_OF_MEMBER: f64 = 50.0;
 /// The same where columns are given: of the others there is less to learn.
-const EPOCHS_WITH_GIVEN: f64 = 30.0;
+const EPOCHS_WITH_GIVEN: f64 = 40.0;
 const ROWS_OF_MEMBER: f64 = 20_000.0;
 /// More members gain little: the mean of four has nearly all of what that of many has.
 const MOST_MEMBERS: f64 = 8.0;
@@ -38,6 +38,12 @@ const AVERAGING: f64 = 0.1;
 const ROWS_OF_NO_WAVES: f64 = 8_000.0;
 /// And no more than these.
 const MOST_WAVES: f64 = 6.0;
+/// With more rows than this a head has more components than the usual ten, as the root of the rows, up to so many: they take time, and it takes
+/// rows to tell them apart.
+const ROWS_OF_USUAL_HEAD: f64 = 50_000.0;
+const MOST_COMPONENTS: f64 = 30.0;
+/// Rows that a base is validated by at most, where there are many: a second scores more of them than that.
+const VALIDATED_ROWS: usize = 10_000;
 /// Components of a head where columns are few: each factor has much of the shape then, and as many modes as it takes to cross it.
 const COMPONENTS_OF_FEW: usize = 40;
 /// Units of a layer where columns are few, at most: a factor depends on little.
@@ -113,7 +119,9 @@ impl FitConfig {
             _ => (256, 256),
         };
         let per_epoch = rows as f64 / batch_size as f64;
-        let usual_head = ArEbmConfig::new(0).mixture_components;
+        let usual = ArEbmConfig::new(0).mixture_components as f64;
+        let head = usual * (rows as f64 / ROWS_OF_USUAL_HEAD).sqrt();
+        let usual_head = head.clamp(usual, MOST_COMPONENTS) as usize;
         // A few columns are learnt in a fifth of the time.
         let (share, width, mixture_components) = match columns < FEW_COLUMNS {
             true if few => (0.2, width, usual_head),
@@ -169,6 +177,9 @@ impl FitConfig {
         let criterion = if few { Method::Rnce } else { Method::QOnly };
         config.step = ArStepConfig { num_negatives: 10, ..ArStepConfig::new(criterion) };
         config.validation.recalibrate = true;
+        if !few {
+            config.validation.rows = VALIDATED_ROWS;
+        }
         config.training.averaging = AVERAGING;
         config.training.batch_size = batch_size;
         config.training.learning_rate = if few { 1e-3 } else { 3e-3 };
@@ -256,7 +267,7 @@ mod tests {
         };
         let (all, one) = (fit(0), fit(9));
         assert_eq!((all.members, all.dropout), (1, 0.0));
-        assert_eq!((one.members, one.dropout), (4, 0.1));
+        assert_eq!((one.members, one.dropout), (3, 0.1));
     }
 
     #[test]
@@ -279,6 +290,13 @@ mod tests {
             [of(16_000, FEW_COLUMNS), of(2_000, 9), of(500, 2)],
             [(10, 256), (10, 128), (10, 64)]
         );
+    }
+
+    #[test]
+    fn heads_have_more_components_where_many_rows_tell_them_apart() {
+        let of =
+            |rows| FitConfig::for_table("t.csv", rows, 6, Length::Usual).model.mixture_components;
+        assert_eq!([20_000, 50_000, 200_000, 1_660_000].map(of), [10, 10, 20, 30]);
     }
 
     #[test]
