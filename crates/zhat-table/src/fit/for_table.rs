@@ -46,6 +46,8 @@ const MOST_COMPONENTS: f64 = 30.0;
 const VALIDATED_ROWS: usize = 10_000;
 /// Components of a head where columns are few: each factor has much of the shape then, and as many modes as it takes to cross it.
 const COMPONENTS_OF_FEW: usize = 40;
+/// And of so many rows at the least: in the steps of fewer, the shares of so many components do not come to rest.
+const ROWS_OF_MANY_COMPONENTS: usize = 10_000;
 /// Units of a layer where columns are few, at most: a factor depends on little.
 const WIDTH_OF_FEW: usize = 128;
 /// Epochs from one validation to the next at the most.
@@ -125,6 +127,7 @@ impl FitConfig {
         // A few columns are learnt in a fifth of the time.
         let (share, width, mixture_components) = match columns < FEW_COLUMNS {
             true if few => (0.2, width, usual_head),
+            true if rows < ROWS_OF_MANY_COMPONENTS => (0.2, width.min(WIDTH_OF_FEW), usual_head),
             true => (0.2, width.min(WIDTH_OF_FEW), COMPONENTS_OF_FEW),
             false => (1.0, width, usual_head),
         };
@@ -287,8 +290,8 @@ mod tests {
         };
         assert_eq!(of(16_000, 2), (COMPONENTS_OF_FEW, WIDTH_OF_FEW));
         assert_eq!(
-            [of(16_000, FEW_COLUMNS), of(2_000, 9), of(500, 2)],
-            [(10, 256), (10, 128), (10, 64)]
+            [of(16_000, FEW_COLUMNS), of(9_000, 2), of(2_000, 9), of(500, 2)],
+            [(10, 256), (10, 128), (10, 128), (10, 64)]
         );
     }
 
