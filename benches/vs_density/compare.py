@@ -16,8 +16,9 @@ ROOT = HERE.parent.parent
 PEERS = ["gmm", "kde", "nsf"]
 # Features, batch and the preset of zhat with that many features.
 STEP_SHAPES = [(6, 256, "power"), (21, 256, "hepmass"), (43, 128, "miniboone")]
-# Candidates that zhat's gradient goes back through: all of them, as the prototype's does, or so many drawn by their weights.
-DRAWN = [0, 4]
+# Negatives that zhat's gradient goes back through beside the data point: all of them, as the prototype's does, or so many drawn by their
+# weights, as `zhat fit` does where it trains an energy.
+DRAWN = [0, 3]
 # What a choice is called, and the settings in which it differs from the default. An energy is trained by a criterion of its own.
 CHOICES = {
     "the default": [],
@@ -105,8 +106,8 @@ def zhat_fit(directory, rows, seconds, seed, out, settings=()):
 
 def zhat_step(preset, batch, drawn):
     """How `zhat bench` is called for the masked, tilted, locally normalised step with the prototype's shapes: mixture head with 10
-    components, conditioner of 2 blocks of 256, context 32, energy of 2 blocks of 64, 10 negatives; with so many candidates drawn for the
-    gradient, or all of them (0)."""
+    components, conditioner of 2 blocks of 256, context 32, energy of 2 blocks of 64, 10 negatives; with so many of them drawn for the
+    gradient, or all (0)."""
     settings = ["model.conditioner=masked", "model.energy-form=tilted", "model.normalisation=local", "model.head=mixture",
                 "model.scales=exponential", "model.dropout=0.0", "model.context=32", "model.mixture-components=10",
                 "model.proposal.width=256", "model.proposal.blocks=2", "model.energy.width=64", "model.energy.blocks=2",
@@ -312,7 +313,7 @@ def steps(a):
             ratios = [t / o for o, t in zip(seconds, theirs)]
             rows.append([f"D={features} B={batch}", f"{drawn} drawn" if drawn else "all", f"{statistics.median(seconds):.4f}",
                          f"{statistics.median(theirs):.4f}", f"{statistics.median(ratios):.2f}x ({min(ratios):.2f}-{max(ratios):.2f})"])
-    print_table(["shapes", "candidates in zhat's gradient", "zhat s", "torch s", "ratio"], rows)
+    print_table(["shapes", "negatives in zhat's gradient", "zhat s", "torch s", "ratio"], rows)
     return True
 
 

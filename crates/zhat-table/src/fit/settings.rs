@@ -65,7 +65,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("step.criterion", "ml-is, rnce, smc-rnce, smc-rnce-trajectory, q-only", "What a training step minimises"),
     setting("step.warm-up", "whole number", "First steps, in which the proposal alone is trained"),
     setting("step.num-negatives", "whole number", "Negatives of each row, J"),
-    setting("step.num-drawn", "whole number", "Candidates drawn by weight for the gradient of a factor; 0 for all"),
+    setting("step.num-drawn", "whole number", "Negatives drawn by weight for the gradient of a factor; 0 for all"),
     setting("step.wide-share", "number from 0 to 1", "Share of the negatives that are drawn from far outside too"),
     setting("step.proposal-target", "data, model, { mix = SHARE }", "What the proposal is trained for"),
     setting("step.context-flow", "shared, detached", "Whether the proposal's objective reaches the context"),

@@ -43,9 +43,9 @@ pub struct ArStepConfig {
     pub warm_up: u64,
     /// Negatives of each observation, `J`.
     pub num_negatives: usize,
-    /// Candidates of a factor, drawn by their weights, that stand for all of them in its gradient; 0 for all, each by its weight, and
-    /// always all where there is one normaliser for a row. What is drawn costs noise, and what is not drawn costs no way back
-    /// through the energy, which is two thirds of the work.
+    /// Negatives of a factor, drawn by their weights, that stand for all of them in its gradient, beside the data point by its own weight; 0
+    /// for all, and always all where there is one normaliser for a row. What is drawn costs noise, and what is not drawn costs no way
+    /// back through the energy, which is two thirds of the work.
     #[serde(default)]
     pub num_drawn: usize,
     /// Share of the negatives that have a feature (now and then more than one) drawn uniformly from a wide range instead of

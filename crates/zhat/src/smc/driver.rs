@@ -43,7 +43,7 @@ pub struct Filter {
     first_row: usize,
     forgets: bool,
     from_first: bool,
-    /// How many particles are drawn to stand for all; 0 for none.
+    /// How many particles are drawn to stand for all that were not given; 0 for none.
     drawn: usize,
     diagnoses: bool,
 }
@@ -80,9 +80,10 @@ impl Filter {
         Self { from_first: true, ..self }
     }
 
-    /// So many particles, drawn by their weights after every stage, stand for all of them: what is told of weights, here and in the
-    /// genealogy, are shares of these draws, and on average the weights. `Z-hat` and effective sample sizes are of all particles.
-    /// With 0 nothing is drawn. For stages that begin [anew](Self::from_first).
+    /// So many particles, drawn by their weights after every stage, stand for all that were not given: what is told of their weights,
+    /// here and in the genealogy, are shares of these draws, and on average the weights. One that was given keeps its weight, as it counts
+    /// in any case. `Z-hat` and effective sample sizes are of all particles. With 0 nothing is drawn. For stages that begin
+    /// [anew](Self::from_first).
     pub fn with_drawn(self, drawn: usize) -> Self {
         assert!(drawn == 0 || self.from_first, "weights are carried on otherwise");
         Self { drawn, ..self }
@@ -127,8 +128,9 @@ impl Filter {
                     tails.push(pareto_k(&log_w[beside..]));
                 }
                 if self.drawn > 0 {
+                    let given = usize::from(self.first != First::Drawn);
                     let rng = particles.rng(stage, row);
-                    Resampling::Systematic.draw_shares(self.drawn, w, rng);
+                    Resampling::Systematic.draw_shares(self.drawn, &mut w[given..], rng);
                 }
                 if stage + 1 == stages {
                     continue;

@@ -44,11 +44,17 @@ impl Resampling {
         self.draw_conditional(weights, &mut || rng.uniform())
     }
 
-    /// Some particles drawn by their weights, which become the shares of the draws that each of them has: on average what they were.
+    /// Some particles drawn by their weights, which become the shares of the draws that each of them has: on average what they were,
+    /// with the same sum.
     pub fn draw_shares(self, number: usize, weights: &mut [f64], rng: &mut Stream) {
+        let sum: f64 = weights.iter().sum();
+        if sum <= 0.0 {
+            return;
+        }
+        weights.iter_mut().for_each(|weight| *weight /= sum);
         let drawn = self.draw_number(number, weights, &mut || rng.uniform());
         weights.fill(0.0);
-        drawn.into_iter().for_each(|particle| weights[particle] += 1.0 / number as f64);
+        drawn.into_iter().for_each(|particle| weights[particle] += sum / number as f64);
     }
 
     fn draw(self, weights: &[f64], uniform: &mut impl FnMut() -> f64) -> Vec<usize> {
@@ -147,7 +153,9 @@ mod tests {
 
     #[test]
     fn shares_of_some_draws_are_the_weights_on_average() {
-        let weights = [0.05, 0.4, 0.0, 0.33, 0.22];
+        // Beside others, which have the rest.
+        let weights = [0.02, 0.32, 0.0, 0.26, 0.1];
+        let total: f64 = weights.iter().sum();
         for scheme in SCHEMES {
             for number in [1, 3] {
                 let mut rng = Streams::new(2).stream("test", 0, 0);
@@ -157,15 +165,18 @@ mod tests {
                     let mut shares = weights;
                     scheme.draw_shares(number, &mut shares, &mut rng);
                     let sum: f64 = shares.iter().sum();
-                    assert!((sum - 1.0).abs() < 1e-12);
+                    assert!((sum - total).abs() < 1e-12);
                     means.iter_mut().zip(shares).for_each(|(m, s)| *m += s / f64::from(repeats));
                 }
                 for (mean, weight) in means.iter().zip(weights) {
                     // As below: at most the multinomial variance, 4.5 standard errors.
-                    let variance = weight * (1.0 - weight) / number as f64;
+                    let variance = weight * (total - weight) / number as f64;
                     let standard_error = (variance / f64::from(repeats)).sqrt();
                     assert!((mean - weight).abs() <= 4.5 * standard_error, "{scheme} {means:?}");
                 }
+                let mut nothing = [0.0; 5];
+                scheme.draw_shares(number, &mut nothing, &mut rng);
+                assert_eq!(nothing, [0.0; 5]);
             }
         }
     }
