@@ -20,7 +20,8 @@ pub enum Marginals {
     Standard,
     /// Normal scores, by a smooth map of the standard units; standard units where the rows are too few for one.
     Gaussian,
-    /// Normal scores; below 1,000 rows only where Gaussian mixtures of them are better on rows that are left out.
+    /// What Gaussian mixtures are better with on rows that are left out; where these cannot tell, standard units below 1,000 rows and
+    /// normal scores above.
     Auto,
 }
 

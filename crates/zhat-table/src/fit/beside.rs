@@ -225,15 +225,13 @@ fn streams(config: &FitConfig) -> Streams {
 
 /// As many components and fits as are worth their time.
 fn selection(config: &FitConfig, data: &Prepared) -> Selection {
-    let usual = Selection { starts: 1, ..Selection::default() };
-    let (rows, numbers) = (data.rows[0].min(usual.most_rows), data.num_numbers());
-    let of_component = (usual.fits(rows) * rows * numbers * (numbers + 1)) as f64;
-    let most = usual.most_components.min((MOST_WORK / of_component) as usize).max(1);
-    let again = WORK_AGAIN / (most as f64 * of_component);
-    let again = again.clamp(2.0, MOST_AGAIN) as usize;
+    let (rows, numbers) = (data.rows[0], data.num_numbers());
+    let usual = Selection { starts: 1, ..Selection::default() }.within(MOST_WORK, rows, numbers);
+    let work = usual.most_components as f64 * usual.work_of_component(rows, numbers);
+    let again = (WORK_AGAIN / work).clamp(2.0, MOST_AGAIN) as usize;
     let sizes = SIZES[usize::from(again >= MANY_AGAIN)];
-    let most = most.min(config.validation.mixture_components);
-    Selection { most_components: most, sizes, repeats: again / sizes, ..usual }
+    let most_components = usual.most_components.min(config.validation.mixture_components);
+    Selection { most_components, sizes, repeats: again / sizes, ..usual }
 }
 
 fn beside(model: &ArEbm, mixture: &GaussianMixture, share: f64) -> ArEbm {

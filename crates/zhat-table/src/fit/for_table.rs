@@ -20,6 +20,8 @@ const EPOCHS_OF_MEMBER: f64 = 50.0;
 /// The same where columns are given: of the others there is less to learn.
 const EPOCHS_WITH_GIVEN: f64 = 40.0;
 const ROWS_OF_MEMBER: f64 = 20_000.0;
+/// And in how many steps at the least: a few rows are seen often long before a network has learnt what is between many columns.
+const STEPS_OF_MEMBER: f64 = 2_500.0;
 /// More members gain little: the mean of four has nearly all of what that of many has.
 const MOST_MEMBERS: f64 = 8.0;
 /// Rows that are seen more often than this are learnt by heart without dropout.
@@ -140,7 +142,8 @@ impl FitConfig {
             true => 1,
             false => {
                 let epochs = epochs_of_member * (whole_rows / ROWS_OF_MEMBER).max(1.0);
-                (work / per_epoch / epochs).round().clamp(1.0, MOST_MEMBERS) as u64
+                let enough = (epochs * per_epoch).max(STEPS_OF_MEMBER);
+                (work / enough).round().clamp(1.0, MOST_MEMBERS) as u64
             }
         };
         let (members, steps) = match length.into() {
@@ -287,6 +290,16 @@ mod tests {
             FitConfig::for_table("t.csv", 17_000, 10, Length::Work(epochs * 67)).model.members
         };
         assert_eq!([60, 85, 110, 140].map(members), [1, 2, 2, 3]);
+    }
+
+    #[test]
+    fn a_member_of_few_rows_has_steps_enough_to_learn() {
+        // 12 steps of 128 rows see 1,500 rows once: 50 epochs are 600 steps.
+        let fit = |work| {
+            let config = FitConfig::for_table("t.csv", 1_500, 47, Length::Work(work));
+            (config.model.members, config.training.num_steps)
+        };
+        assert_eq!([fit(1_000), fit(5_000), fit(10_000)], [(1, 1_000), (2, 2_500), (4, 2_500)]);
     }
 
     #[test]

@@ -92,6 +92,18 @@ impl Selection {
         self.kinds(rows).iter().map(|kind| kind.starts).sum()
     }
 
+    /// With so few components at most that an iteration of all fits of one size has no more multiplications than this, for so many rows.
+    pub fn within(self, work: f64, rows: usize, features: usize) -> Self {
+        let affordable = ((work / self.work_of_component(rows, features)) as usize).max(1);
+        Self { most_components: self.most_components.min(affordable), ..self }
+    }
+
+    /// Multiplications for each component in an iteration of all fits of one size.
+    pub fn work_of_component(&self, rows: usize, features: usize) -> f64 {
+        let rows = rows.min(self.most_rows);
+        (self.fits(rows) * rows * features * (features + 1)) as f64
+    }
+
     /// The rows of all parts, or as many of them as are taken at most, drawn without replacement.
     ///
     /// # Shapes
