@@ -100,8 +100,9 @@ def zhat_fit(directory, rows, seconds, seed, out, settings=()):
         raise RuntimeError(f"zhat's parts have {answer['rows']} rows, the split's {parts}")
     test = answer["test"]
     trusted = answer["verdict"]["trusted"]
+    atoms = sum(bool(kind.get("atoms")) for kind in json.loads((out / "model.json").read_text()).get("kinds", []))
     return dict(test=test["log_likelihood"], se=test["se_test"], base=test["proposal_log_likelihood"],
-                base_se=test["proposal_se_test"], trusted=trusted, used=used)
+                base_se=test["proposal_se_test"], trusted=trusted, atoms=atoms, used=used)
 
 
 def zhat_step(preset, batch, drawn):
@@ -116,9 +117,9 @@ def zhat_step(preset, batch, drawn):
             *[word for setting in settings for word in ("--set", setting)]]
 
 
-def fit(model, directory, rows, seconds, seed, out):
+def fit(model, directory, rows, seconds, seed, out, settings):
     if model == "zhat":
-        return zhat_fit(directory, rows, seconds, seed, out)
+        return zhat_fit(directory, rows, seconds, seed, out, settings)
     answer, used = run([sys.executable, HERE / "density_peers.py", model, directory, f"{seconds:g}", seed])
     return dict(answer, used=used)
 
@@ -167,7 +168,8 @@ def cell(results, value="test", error="se", with_seconds=True):
     if with_seconds:
         text += f" {statistics.fmean(r['used'] for r in results):.0f} s"
     distrusted = sum(not r.get("trusted", True) for r in results)
-    return text + (f", {distrusted} not trusted" if distrusted else "")
+    atoms = max(r.get("atoms", 0) for r in results)
+    return text + (f", {distrusted} not trusted" if distrusted else "") + (f", atoms in {atoms} columns" if atoms else "")
 
 
 def difference(found):
@@ -235,8 +237,10 @@ def densities(a):
         for seconds in budgets:
             for model in a.only:
                 job = dict(model=model, version=versions[model], data=data, seed=seed, seconds=seconds)
+                if model == "zhat" and a.settings:
+                    job["settings"] = a.settings
                 out = a.cache / "runs" / f"{name}-{seed}-{seconds:g}-{versions[model]}"
-                jobs.append((job, fit, (model, directory, rows, seconds, seed, out)))
+                jobs.append((job, fit, (model, directory, rows, seconds, seed, out, a.settings)))
                 line_of.append((name, rows["all"], seconds))
     cache, lines = fit_all(a, jobs), {}
     for line, (job, *_) in zip(line_of, jobs):
@@ -331,6 +335,7 @@ def main():
     p.add_argument("--sets", type=words, default=list(density_peers.BUILT_IN), help="scikit-learn's sets (default all four; '' for none)")
     p.add_argument("--data", action="append", default=[], metavar="NAME=FILE", help="one more table, CSV or NPY; may be repeated")
     p.add_argument("--only", type=words, default=["zhat", *PEERS], help="models to run (default zhat,gmm,kde,nsf)")
+    p.add_argument("--set", action="append", default=[], dest="settings", metavar="NAME=VALUE", help="a setting of zhat's fits; may be repeated")
     p.add_argument("--jobs", type=int, default=1, help="fits at the same time, each with one thread (default 1)")
     p.add_argument("--cache", type=pathlib.Path, default=ROOT / "out" / "vs_density", help="where splits, runs and results are kept")
     p.add_argument("--choices", action="store_true", help="fit zhat's default and its neighbours that differ in one choice instead")
