@@ -73,9 +73,11 @@ impl Verdict {
                 "fit with model.energy-form=tilted, which falls as its base does",
                 "or confine the energy: model.confine=8, further out than the data",
             ];
-            let [_, far] = tail.ends();
-            let check = Check::at_most(NAME_OF_TAIL, f64::NAN, 0.0, reason);
-            let check = Check { figure: far[1].clamp(f64::MIN, f64::MAX), ..check };
+            let [[near, first], [far, last]] = tail.ends();
+            let [first, last] = [first, last].map(|log_p| log_p.clamp(f64::MIN, f64::MAX));
+            // Not a number fails, whatever the figure that is shown: the ladder has looked at every rung between these two.
+            let check = Check::at_most(NAME_OF_TAIL, f64::NAN, first - (far / near).ln(), reason);
+            let check = Check { figure: last, ..check };
             return Self::of(vec![check], advice.map(String::from).to_vec());
         }
         if likelihood.rows == 0 {
@@ -157,7 +159,7 @@ impl Verdict {
     }
 }
 
-const NAME_OF_TAIL: &str = "log p~ far out, which has to fall";
+const NAME_OF_TAIL: &str = "log p~ far out, which has to fall faster than 1/x";
 const FITS: &str = "The model fits: its draws are like rows that it was not fitted to.";
 const DOES_NOT_FIT: &str = "The model does not fit rows that it was not fitted to:";
 const ADVICE_FOR_FIT: [&str; 2] = [
@@ -446,8 +448,9 @@ mod tests {
         };
         let none = Likelihood { tail, largest_weight: 0.4, ..likelihood() }.or_none();
         assert!(none.log_likelihood.is_nan() && none.log_z.is_nan());
-        let Verdict { trusted, reasons, advice, .. } = verdict(&none, &[]);
+        let Verdict { trusted, reasons, advice, checks, .. } = verdict(&none, &[]);
         assert!(!trusted && reasons.len() == 1 && advice[0].contains("tilted"));
+        assert!(checks[0].figure > checks[0].threshold, "{checks:?}");
         let figures = "column b, given those before it, has log p~ -2.6 at -6 and -2.0 at -10000";
         assert!(reasons[0].contains(figures), "{reasons:?}");
         // What is written as null is read as no number.
