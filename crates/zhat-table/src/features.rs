@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn so_are_many_columns() {
-        // Three skewed parts of a whole, the whole, and two of its multiples: each known from the others but for one part in a thousand.
+        // Three skewed parts, and three sums of them that are known but for one part in a thousand.
         let skewed = |z: f64| (0.8 * z).exp();
         let parts = |[u, z]: [f64; 2]| {
             let noise = |k: f64| 1e-3 * ((1e3 * k * u).fract() - 0.5);

@@ -20,7 +20,7 @@ const EPOCHS_OF_MEMBER: f64 = 50.0;
 /// The same where columns are given: of the others there is less to learn.
 const EPOCHS_WITH_GIVEN: f64 = 40.0;
 const ROWS_OF_MEMBER: f64 = 20_000.0;
-/// And in how many steps at the least: a few rows are seen often long before a network has learnt what is between many columns.
+/// And in so many steps at the least: a few rows are seen often long before a network has learnt what is between many columns.
 const STEPS_OF_MEMBER: f64 = 2_500.0;
 /// More members gain little: the mean of four has nearly all of what that of many has.
 const MOST_MEMBERS: f64 = 8.0;

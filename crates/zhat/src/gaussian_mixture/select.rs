@@ -358,6 +358,14 @@ mod tests {
     }
 
     #[test]
+    fn so_much_work_is_so_many_components_and_always_one() {
+        // One kind and one start of 4,000 rows: 4,000 times 10 times 11 multiplications for each component.
+        let within = |work: f64| Selection::default().within(work, 4_000, 10).most_components;
+        let usual = Selection::default().most_components;
+        assert_eq!([within(1.0), within(4.4e6 + 1.0), within(1e12)], [1, 10, usual]);
+    }
+
+    #[test]
     fn shares_are_those_that_make_the_held_out_rows_likeliest() {
         // Two that are each right about other rows, and one that is always behind.
         let candidates = [
