@@ -84,6 +84,8 @@ fn beyond_the_paper_likelihood_and_draws_are_in_the_units_of_the_set() {
     assert_eq!((distances.points, distances.particles), (300, 300), "draws are exact");
     assert_eq!((cell.steps, cell.paper_steps, cell.full_hours), (150, None, None));
     assert_eq!(table.claims(), []);
+    let page = fs::read_to_string(root.join("out/report.html")).expect("a page");
+    assert!(page.contains("beyond the paper") && !page.contains("Claims"), "a heading of nothing");
     assert!(table.notices().iter().all(|notice| !notice.contains("reduced table")));
     // Other settings of an estimate are none for what is not estimated.
     let again = run(&Settings { particles: 500, ..settings }, &root);

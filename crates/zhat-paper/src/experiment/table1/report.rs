@@ -191,7 +191,7 @@ impl Table1 {
             let length = match self.settings.length {
                 Length::Full => "for its own number of steps",
                 Length::Steps(_) => "for as many steps as the others",
-                Length::Budget(_) => "for as long as the slowest of the others",
+                Length::Budget(_) => "in as many steps of its own as fit into the budget",
             };
             notices.push(format!(
                 "The row beyond the paper is not of its method, and none of its claims is about it: the default of `zhat fit`, \
@@ -269,7 +269,10 @@ impl Table1 {
         for notice in self.notices() {
             page = page.notice(&notice);
         }
-        page = page.section("Claims").claims(&self.claims());
+        let claims = self.claims();
+        if !claims.is_empty() {
+            page = page.section("Claims").claims(&claims);
+        }
         for (section, caption, table) in self.tables() {
             page = page.section(section).table(caption, &table);
         }
