@@ -183,7 +183,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// The first and the last figure: `log p~ -2.6 at 6 and -2.0 at 10000 standard deviations`.
+    /// Two figures that show it: `log p~ -2.6 at 6 and -2.0 at 10000 standard deviations`.
     pub fn figures(&self) -> String {
         let [[near, first], [far, last]] = self.ends();
         let [first, last] = [first, last].map(short);
@@ -197,9 +197,18 @@ impl Tail {
         [name, format!("{}, {}", short(first), short(last))]
     }
 
+    /// The first and the last place; of a tail that does not fall and yet is lower at its end, the two between which it rises most.
     pub(crate) fn ends(&self) -> [[f64; 2]; 2] {
-        let ends = [self.log_p_tilde.first(), self.log_p_tilde.last()];
-        ends.map(|end| end.copied().unwrap_or([f64::NAN; 2]))
+        let [Some(&first), Some(&last)] = [self.log_p_tilde.first(), self.log_p_tilde.last()]
+        else {
+            return [[f64::NAN; 2]; 2];
+        };
+        let rise = |from: &[f64; 2], to: &[f64; 2]| to[1] - from[1] + (to[0] / from[0]).ln();
+        if self.falls || rise(&first, &last) >= 0.0 {
+            return [first, last];
+        }
+        let steps = self.log_p_tilde.windows(2).map(|two| [two[0], two[1]]);
+        steps.max_by(|[a, b], [c, d]| rise(a, b).total_cmp(&rise(c, d))).unwrap_or([first, last])
     }
 }
 
@@ -292,4 +301,21 @@ pub fn row_with(density: &dyn Density, cells: &[(String, f64)]) -> Result<Vec<f3
         }
     }
     Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_is_shown_where_it_does_not_fall() {
+        let shown = |log_p: [f64; 3], falls: bool| {
+            let log_p_tilde = [6.0, 10.0, 1e4].into_iter().zip(log_p);
+            let log_p_tilde = log_p_tilde.map(|(place, log_p)| [place, log_p]).collect();
+            Tail { column: "x".into(), log_p_tilde, falls }.ends()
+        };
+        assert_eq!(shown([-5.0, -9.0, -900.0], true), [[6.0, -5.0], [1e4, -900.0]]);
+        assert_eq!(shown([-2.6, -2.5, -2.0], false), [[6.0, -2.6], [1e4, -2.0]]);
+        assert_eq!(shown([-14.0, -4.0, -900.0], false), [[6.0, -14.0], [10.0, -4.0]]);
+    }
 }
