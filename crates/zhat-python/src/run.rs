@@ -84,10 +84,10 @@ impl Run {
                 told(tell, json!({"event": "warning", "text": note}));
             }
             if let Some(limit) = &planned {
-                limit.schedule(&mut config, &data, self.workers.clone(), watch)?;
-                // How much work there is time for decides about the model too.
-                config
-                    .take(wanted.configuration(rows, columns, Length::Work(config.work()))?.model);
+                limit.schedule(&mut config, &data, self.workers.clone(), watch, |work| {
+                    let length = Length::Work(work);
+                    wanted.configuration(rows, columns, length).map(|config| config.model)
+                })?;
             }
             let session =
                 Session::start(config, data, &self.directory, self.workers.clone(), watch)?;

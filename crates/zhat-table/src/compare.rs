@@ -214,7 +214,10 @@ fn cell(
     match (&known, options.budget, &limit) {
         (_, Budget::Steps(steps), _) => config.scale_to(steps),
         (None, _, Some(limit)) => {
-            limit.schedule(&mut config, data, options.workers.clone(), watch)?
+            let model = config.model.clone();
+            limit.schedule(&mut config, data, options.workers.clone(), watch, |_| {
+                Ok::<_, TableError>(model)
+            })?
         }
         _ => (),
     }

@@ -68,7 +68,8 @@ fn the_choice_of_marginals_and_the_mixtures_stop() {
 fn the_timing_of_a_schedule_stops() {
     let (mut config, data) = few_rows();
     let limit = Limit::planned(Time { seconds: 600.0, clock: Clock::Wall });
-    assert!(is_stop(limit.schedule(&mut config, &data, 1, &stopped())));
+    let model = config.model.clone();
+    assert!(is_stop(limit.schedule(&mut config, &data, 1, &stopped(), |_| Ok(model))));
 }
 
 #[test]

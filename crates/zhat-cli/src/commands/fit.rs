@@ -138,9 +138,9 @@ fn fit(arguments: &Arguments, watch: &Arc<Watch>) -> anyhow::Result<Outcome> {
     } else {
         let notes = data.notes.clone();
         if let Some(limit) = &planned {
-            limit.schedule(&mut config, &data, workers.clone(), watch)?;
-            // How much work there is time for decides about the model too.
-            config.take(arguments.for_table(&data, Length::Work(config.work()))?.model);
+            limit.schedule(&mut config, &data, workers.clone(), watch, |work| {
+                arguments.for_table(&data, Length::Work(work)).map(|config| config.model)
+            })?;
         }
         interrupt::advise(resume_with(arguments));
         (Session::start(config, data, out, workers.clone(), watch)?, notes)

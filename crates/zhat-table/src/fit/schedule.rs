@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use burn::tensor::Device;
+use zhat::ar::ArEbmConfig;
 use zhat::ranks::Workers;
 use zhat::rng::Streams;
 use zhat::train::Answer;
@@ -51,6 +52,26 @@ struct Costs {
 }
 
 impl Costs {
+    /// The same with so many times the networks.
+    fn times(self, networks: f64) -> Self {
+        let Self { step: StepSeconds { warm_up, full }, redraw_every, .. } = self;
+        Self {
+            step: StepSeconds { warm_up: networks * warm_up, full: networks * full },
+            validation: networks * self.validation,
+            evaluation: networks * self.evaluation,
+            redraw: networks * self.redraw,
+            redraw_every,
+        }
+    }
+
+    /// The same with a validation after every so many steps, as part of the steps.
+    fn validated_every(self, steps: u64) -> Self {
+        let StepSeconds { warm_up, full } = self.step;
+        let of_step = self.validation / steps as f64;
+        let step = StepSeconds { warm_up: warm_up + of_step, full: full + of_step };
+        Self { step, ..self }
+    }
+
     /// How many steps fit into a time with the redraws among them, if this share of them is warm-up.
     fn steps_within(&self, seconds: f64, warm_up_share: f64) -> u64 {
         let of_step = self.redraw / self.redraw_every;
@@ -62,26 +83,30 @@ impl Costs {
     }
 }
 
-/// Steps of a run, and from one validation to the next.
+/// Steps of a run, and from one validation or checkpoint to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Steps {
     all: u64,
     validation_every: u64,
+    checkpoint_every: u64,
 }
 
 impl Limit {
     /// Fits the schedule of a run that is about to start to the time that is left, by timing a few steps and a validation.
-    pub fn schedule(
+    ///
+    /// How much work there is time for, in steps of one network, decides about the model too: `model_for` says which it is.
+    pub fn schedule<E: From<TableError>>(
         &self,
         config: &mut FitConfig,
         data: &Prepared,
         workers: impl Into<Workers>,
         watch: &Watch,
-    ) -> Result<()> {
+        model_for: impl FnOnce(u64) -> std::result::Result<ArEbmConfig, E>,
+    ) -> std::result::Result<(), E> {
         let workers = &workers.into();
         let seconds = self.time().seconds;
         if !(seconds.is_finite() && seconds > 0.0) {
-            return Err(TableError::setting("time", seconds, "larger than zero"));
+            return Err(TableError::setting("time", seconds, "larger than zero").into());
         }
         config.check_memory(data.columns.len(), workers.threads())?;
         let costs = self.costs(config, data, workers, watch)?;
@@ -93,23 +118,23 @@ impl Limit {
         let folds =
             if config.is_cross_validated(data) { config.validation.folds as f64 } else { 0.0 };
         let share = config.step.warm_up as f64 / config.training.num_steps as f64;
-        let mut steps = steps(&costs, FORESEEN * self.left() - mixtures, seconds, folds, share);
+        let often = config.often(data.rows[0]);
+        let left = FORESEEN * self.left() - mixtures;
+        let plan = |costs: Costs| steps(costs, left, seconds, folds, share, often);
         // Clocks differ, and plans must not.
-        let plan = [steps.all, steps.validation_every, components as u64];
-        let plan = workers.of_first(plan.map(u64::to_le_bytes).concat());
-        if let ([all, validation_every, components], []) = plan.as_chunks::<8>() {
-            steps.all = u64::from_le_bytes(*all);
-            steps.validation_every = u64::from_le_bytes(*validation_every);
-            config.validation.mixture_components = u64::from_le_bytes(*components) as usize;
-        }
-        config.scale_to(steps.all);
-        config.training.checkpoint_every = steps.validation_every;
-        // More often than that only where it costs next to nothing.
-        let often = steps.validation_every.min(config.often(data.rows[0]));
-        let is_cheap = costs.validation < CHEAP * costs.step.full * often as f64;
-        let is_often = folds == 0.0 && is_cheap;
-        config.validate_every(if is_often { often } else { steps.validation_every });
-        config.log_every = (steps.all / 200).max(1);
+        let agreed = |number: u64| {
+            let bytes = workers.of_first(number.to_le_bytes().to_vec());
+            bytes.try_into().map_or(number, u64::from_le_bytes)
+        };
+        let work = agreed(plan(costs).all * config.model.members as u64);
+        let timed = config.model.members;
+        config.take(model_for(work)?);
+        let steps = plan(costs.times(config.model.members as f64 / timed as f64));
+        config.scale_to(agreed(steps.all));
+        config.training.checkpoint_every = agreed(steps.checkpoint_every);
+        config.validate_every(agreed(steps.validation_every));
+        config.validation.mixture_components = agreed(components as u64) as usize;
+        config.log_every = (config.training.num_steps / 200).max(1);
         Ok(())
     }
 
@@ -159,16 +184,24 @@ impl Limit {
 }
 
 /// How many steps, and how many validations among them, fill the time that is left of all; cross-validation trains as often
-/// again as there are folds.
-fn steps(costs: &Costs, left: f64, all: f64, folds: f64, warm_up_share: f64) -> Steps {
+/// again as there are folds. Validations come as often as is wanted only where that costs next to nothing.
+fn steps(costs: Costs, left: f64, all: f64, folds: f64, warm_up_share: f64, often: u64) -> Steps {
     let left = (left - costs.evaluation).max(LEAST_FOR_STEPS * all);
     // Folds are validated, and then the model of all rows is not.
     let validation = costs.validation * folds.max(1.0);
     let validations =
         (VALIDATION_SHARE * left / validation).floor().clamp(FEWEST_VALIDATIONS, VALIDATIONS);
-    let training = (left - validations * validation).max(LEAST_FOR_STEPS * all) / (folds + 1.0);
+    let least = LEAST_FOR_STEPS * all;
+    let training = (left - validations * validation).max(least) / (folds + 1.0);
     let all = costs.steps_within(training, warm_up_share);
-    Steps { all, validation_every: all.div_ceil(validations as u64) }
+    let checkpoint_every = all.div_ceil(validations as u64);
+    let is_cheap = costs.validation < CHEAP * costs.step.full * often as f64;
+    if folds > 0.0 || !is_cheap || often >= checkpoint_every {
+        return Steps { all, validation_every: checkpoint_every, checkpoint_every };
+    }
+    let all = costs.validated_every(often).steps_within(left, warm_up_share);
+    let checkpoint_every = all.div_ceil(validations as u64);
+    Steps { all, validation_every: often.min(checkpoint_every), checkpoint_every }
 }
 
 #[cfg(test)]
@@ -183,8 +216,11 @@ mod tests {
         redraw_every: 1.0,
     };
 
+    /// Validations need not come more often than their share of the time allows.
+    const NEVER: u64 = u64::MAX;
+
     /// Seconds that a run of these steps takes.
-    fn cost(costs: &Costs, steps: Steps, folds: f64, share: f64) -> f64 {
+    fn cost(costs: Costs, steps: Steps, folds: f64, share: f64) -> f64 {
         let step = share * costs.step.warm_up + (1.0 - share) * costs.step.full;
         let validations = (steps.all as f64 / steps.validation_every as f64).ceil();
         let redraws = steps.all as f64 / costs.redraw_every;
@@ -197,11 +233,30 @@ mod tests {
     #[test]
     fn steps_validations_and_the_last_evaluation_fill_the_time() {
         for (seconds, folds) in [(600.0, 0.0), (3600.0, 0.0), (600.0, 5.0)] {
-            let steps = steps(&COSTS, seconds, seconds, folds, 0.1);
-            let cost = cost(&COSTS, steps, folds, 0.1);
+            let steps = steps(COSTS, seconds, seconds, folds, 0.1, NEVER);
+            let cost = cost(COSTS, steps, folds, 0.1);
             assert!((cost / seconds - 1.0).abs() < 0.02, "{seconds} {folds}: {cost} {steps:?}");
             let validations = steps.all.div_ceil(steps.validation_every);
             assert!((35..=40).contains(&validations), "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn validations_come_often_where_they_are_cheap_and_are_in_the_plan() {
+        let within = |costs, folds| steps(costs, 600.0, 600.0, folds, 0.1, 20);
+        let cheap = Costs { validation: 0.09, ..COSTS };
+        let often = within(cheap, 0.0);
+        let cost = cost(cheap, often, 0.0, 0.1);
+        assert_eq!(often.validation_every, 20);
+        assert!((cost / 600.0 - 1.0).abs() < 0.005, "{cost} {often:?}");
+        // In the same places if there are more networks, of which each has fewer steps.
+        let networks = within(cheap.times(5.0), 0.0);
+        assert_eq!(networks.validation_every, 20);
+        assert!(networks.all < often.all / 5, "{often:?} {networks:?}");
+        // Not where they take more than a twentieth of the time, nor with folds.
+        for (costs, folds) in [(COSTS, 0.0), (cheap, 5.0)] {
+            let rare = within(costs, folds);
+            assert_eq!(rare.validation_every, rare.checkpoint_every);
         }
     }
 
@@ -210,8 +265,8 @@ mod tests {
         let holed = Costs { redraw: 4.0, redraw_every: 50.0, ..COSTS };
         for (seconds, expected) in [(60.0, 4.0..=4.0), (200.0, 15.0..=20.0), (3600.0, 40.0..=40.0)]
         {
-            let steps = steps(&holed, seconds, seconds, 0.0, 0.1);
-            let cost = cost(&holed, steps, 0.0, 0.1);
+            let steps = steps(holed, seconds, seconds, 0.0, 0.1, NEVER);
+            let cost = cost(holed, steps, 0.0, 0.1);
             assert!((cost / seconds - 1.0).abs() < 0.02, "{seconds}: {cost} {steps:?}");
             let redraws = (steps.all as f64 / holed.redraw_every).clamp(4.0, 40.0);
             assert!(expected.contains(&redraws), "{redraws} {steps:?}");
@@ -221,12 +276,13 @@ mod tests {
     #[test]
     fn where_validations_are_dear_there_are_few_and_there_is_always_a_step() {
         let dear = Costs { validation: 20.0, ..COSTS };
-        let few = steps(&dear, 600.0, 600.0, 0.0, 0.0);
+        let few = steps(dear, 600.0, 600.0, 0.0, 0.0, NEVER);
         assert_eq!(few.all.div_ceil(few.validation_every), 5, "{few:?}");
-        assert!(cost(&dear, few, 0.0, 0.0) < 610.0);
+        assert!(cost(dear, few, 0.0, 0.0) < 610.0);
         // The evaluation alone takes longer than there is.
-        let short = steps(&COSTS, 10.0, 10.0, 0.0, 0.0);
+        let short = steps(COSTS, 10.0, 10.0, 0.0, 0.0, NEVER);
         assert_eq!(short.all, 10, "a tenth of the time");
-        assert_eq!(steps(&COSTS, 1e-3, 1e-3, 5.0, 0.0), Steps { all: 1, validation_every: 1 });
+        let one = Steps { all: 1, validation_every: 1, checkpoint_every: 1 };
+        assert_eq!(steps(COSTS, 1e-3, 1e-3, 5.0, 0.0, NEVER), one);
     }
 }
