@@ -178,6 +178,10 @@ impl TrainingStep<ArEbm> for ArStep {
         };
         Ok((params, report))
     }
+
+    fn uses_graph(&self) -> bool {
+        false
+    }
 }
 
 /// A binary tree of a fixed number of leaves, among which the tiles of a batch are divided.

@@ -29,7 +29,7 @@ struct Parameters(GradientsParams);
 
 impl ModuleVisitor for Parameters {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.0.register(param.id, param.val().detach());
+        self.0.register(param.id, param.val().inner());
     }
 }
 
@@ -44,8 +44,10 @@ impl ModuleMapper for Towards {
         let value = self.parameters.remove::<D>(param.id).expect("the same model");
         let weight = self.weight;
         param.map(|mean| {
-            let mean = mean.detach();
-            mean.clone() + (value - mean) * weight
+            // Burn's graph remembers all that is computed within it until it is walked back.
+            let (mean, is_autodiff) = (mean.clone().inner(), mean.is_autodiff());
+            let mean = mean.clone() + (value - mean) * weight;
+            if is_autodiff { mean.autodiff() } else { mean }
         })
     }
 }

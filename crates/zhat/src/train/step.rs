@@ -49,6 +49,14 @@ pub trait TrainingStep<M> {
         step: u64,
     ) -> Result<(GradientsParams, StepReport)>;
 
+    /// Whether gradients are Burn's, found by walking its graph back.
+    ///
+    /// If not, the [`Trainer`](super::Trainer) keeps the parameters out of the graph (`model.no_grad()`): it would remember those of every step
+    /// until someone walks it.
+    fn uses_graph(&self) -> bool {
+        true
+    }
+
     /// The model takes the step: what learns beside it may take its own.
     fn accept(&mut self, _learning_rate: f64) {}
 

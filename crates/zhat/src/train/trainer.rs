@@ -78,6 +78,7 @@ impl<M: Module, S: TrainingStep<M>> Trainer<M, S> {
     /// A run from the start.
     pub fn new(model: M, step: S, config: TrainingConfig, streams: Streams) -> Result<Self> {
         config.validate()?;
+        let model = if step.uses_graph() { model } else { model.no_grad() };
         Ok(Self {
             optimiser: config.optimiser.init(),
             order: Order::new(config.batch_size, streams),

@@ -60,4 +60,11 @@ impl TrainingStep<ArEbm> for PlacedStep {
             Self::Device(on) => on.gradient(model, batch, streams, step),
         }
     }
+
+    fn uses_graph(&self) -> bool {
+        match self {
+            Self::Cpu(on) => on.uses_graph(),
+            Self::Device(on) => on.uses_graph(),
+        }
+    }
 }
