@@ -10,6 +10,7 @@ use zhat::criterion::Method;
 use zhat::gaussian_mixture::Selection;
 use zhat::train::{OptimiserConfig, Schedule, TrainingConfig};
 
+use super::start::Start;
 use super::validation::BaseAnswers;
 use crate::data::{Asked, Marginals, ReadOptions, SaidKind, SplitOptions};
 use crate::density::Estimation;
@@ -25,6 +26,9 @@ pub struct FitConfig {
     pub seed: u64,
     /// Steps from one line of `metrics.jsonl` to the next.
     pub log_every: u64,
+    /// Where columns start; as standard normals in a run of a time before there was anything else.
+    #[serde(default)]
+    pub start: Start,
     /// Which data, and how they are read and split.
     pub data: DataConfig,
     /// The networks; the number of features comes with the data.
@@ -167,6 +171,7 @@ impl FitConfig {
         Self {
             seed: 0,
             log_every: 20,
+            start: Start::Standard,
             data: DataConfig {
                 source: source.into(),
                 standardise: true,

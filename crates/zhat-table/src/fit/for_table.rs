@@ -7,6 +7,7 @@ use zhat::ar::{
 use zhat::criterion::Method;
 
 use super::config::FitConfig;
+use super::start::Start;
 use crate::data::Marginals;
 use crate::features::FEW_COLUMNS;
 
@@ -180,6 +181,8 @@ impl FitConfig {
             outlier_share: if few { 0.0 } else { OUTLIERS / rows as f64 },
             ..ArEbmConfig::new(0)
         };
+        // Of few rows mixtures know what is straight.
+        config.start = if few { Start::Standard } else { Start::Lines };
         config.validation.stack_mixtures = !few && (columns < FEW_COLUMNS || rows < NETWORKS_ALONE);
         config.data.marginals = Marginals::Auto;
         config.data.find_kinds = true;
@@ -326,6 +329,12 @@ mod tests {
     fn an_energy_of_many_rows_goes_back_through_some_of_its_negatives() {
         let of = |rows| FitConfig::for_table("t.csv", rows, 6, Length::Usual).step.num_drawn;
         assert_eq!([500, 1_000, 100_000].map(of), [0, DRAWN, DRAWN]);
+    }
+
+    #[test]
+    fn columns_of_many_rows_start_on_lines() {
+        let of = |rows| FitConfig::for_table("t.csv", rows, 6, Length::Usual).start;
+        assert_eq!([900, 1_000].map(of), [Start::Standard, Start::Lines]);
     }
 
     #[test]

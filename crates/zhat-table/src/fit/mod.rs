@@ -16,6 +16,7 @@ mod rows;
 mod schedule;
 mod session;
 mod settings;
+mod start;
 mod timing;
 mod validation;
 
@@ -28,5 +29,6 @@ pub use folds::{CrossValidation, CurvePoint};
 pub use for_table::{Columns, Length};
 pub use session::Session;
 pub use settings::{SETTINGS, Setting};
+pub use start::Start;
 pub use timing::{StepSeconds, StepTimer};
 pub use validation::BaseAnswers;

@@ -210,6 +210,7 @@ impl Session {
         let mixture = known.as_ref().map(|known| known.mixture.clone());
         let device = workers.training_device();
         let model = initial_model(&config, &data, mixture, &streams, &device)?;
+        let model = config.start.apply(model, &data, threads, &streams)?;
         let step = PlacedStep::new(&config.step, workers.clone())?;
         let trainer = Trainer::new(model, step, config.training.clone(), streams)?;
         let validation = std::mem::take(&mut data.validation);

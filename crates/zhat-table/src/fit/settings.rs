@@ -17,6 +17,7 @@ pub struct Setting {
 pub const SETTINGS: &[Setting] = &[
     setting("seed", "whole number", "Seed of everything random"),
     setting("log-every", "whole number", "Steps from one line of metrics.jsonl to the next"),
+    setting("start", "standard, lines", "Where columns start: as standard normals, or on a straight line of those before, if these nearly determine them"),
 
     setting("data.source", "text", "A file, builtin:NAME, or a directory of `zhat data prepare`"),
     setting("data.standardise", "true, false", "Whether columns are brought to mean 0 and standard deviation 1"),

@@ -21,6 +21,7 @@ mod guide;
 mod head;
 mod kind;
 mod ladder;
+mod lines;
 mod masked;
 mod masses;
 mod missing;

@@ -9,6 +9,7 @@ mod given;
 mod gradient;
 mod grid;
 mod kinds;
+mod lines;
 mod local;
 mod missing;
 mod ranks;
