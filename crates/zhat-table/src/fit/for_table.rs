@@ -243,8 +243,8 @@ impl FitConfig {
     /// Takes another number of steps; the warm-up and the time before the learning rate falls keep their shares, and there
     /// are as many validations and checkpoints.
     pub fn scale_to(&mut self, num_steps: u64) {
-        let share = num_steps as f64 / self.training.num_steps as f64;
-        let scaled = |steps: u64| (share * steps as f64) as u64;
+        let before = u128::from(self.training.num_steps.max(1));
+        let scaled = |steps: u64| (u128::from(steps) * u128::from(num_steps) / before) as u64;
         self.step.warm_up = scaled(self.step.warm_up);
         let training = &mut self.training;
         training.hold = scaled(training.hold);
@@ -329,6 +329,19 @@ mod tests {
     fn an_energy_of_many_rows_goes_back_through_some_of_its_negatives() {
         let of = |rows| FitConfig::for_table("t.csv", rows, 6, Length::Usual).step.num_drawn;
         assert_eq!([500, 1_000, 100_000].map(of), [0, DRAWN, DRAWN]);
+    }
+
+    #[test]
+    fn a_share_of_the_steps_is_kept_to_the_step() {
+        let config = FitConfig::new("t.csv");
+        let all = config.training.num_steps;
+        // In floating point it would be 3.9999 now and then, and so 3.
+        for steps in 1..20_000 {
+            let mut config = config.clone();
+            config.step.warm_up = all / 4;
+            config.scale_to(steps);
+            assert_eq!(config.step.warm_up, steps / 4, "{steps}");
+        }
     }
 
     #[test]
