@@ -13,6 +13,8 @@ use crate::prepare::Prepared;
 
 /// Rows that lines are fitted to at most.
 const MOST_ROWS: usize = 20_000;
+/// Whole rows for each column from which lines are fitted to these alone: what a missing cell is filled with is on no line.
+const WHOLE_ROWS: usize = 20;
 
 /// Where columns start when networks begin to be trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -42,7 +44,13 @@ impl Start {
         }
         let streams = streams.derive("lines", 0);
         let some = Selection { most_rows: MOST_ROWS, ..Selection::default() };
-        let rows = some.thin(&[&data.train], data.columns.len(), &streams, "rows");
+        let columns = data.columns.len();
+        let mut rows = some.thin(&[&data.train], columns, &streams, "rows");
+        let is_whole = |row: &&[f32]| row.iter().all(|value| !value.is_nan());
+        let whole = rows.chunks_exact(columns).filter(is_whole);
+        if whole.clone().count() >= WHOLE_ROWS * columns {
+            rows = whole.flatten().copied().collect();
+        }
         let rows = numbers(data, rows, &streams);
         let (features, rng) = (data.num_numbers(), &mut streams.stream("fit", 0, 0));
         let gaussian = pool(threads)?
