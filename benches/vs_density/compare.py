@@ -32,6 +32,7 @@ CHOICES = {
     "mixture trained along": ["validation.stack-mixtures=false", "model.gaussian-mixture=true"],
     "not recalibrated": ["validation.recalibrate=false"],
     "standard units": ["data.marginals=standard"],
+    "normal scores": ["data.marginals=gaussian"],
     "tilt trained (RNCE)": ["step.criterion=rnce"],
     "free energy (RNCE)": ["step.criterion=rnce", "model.energy-form=free"],
     "one Z for a row (SMC-RNCE)": ["step.criterion=smc-rnce", "model.normalisation=global"],

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use zhat::gaussian_mixture::{Selection, select, select_by_cross_validation};
+use zhat::gaussian_mixture::{
+    EmConfig, GaussianMixture, Selection, select, select_by_cross_validation,
+};
 use zhat::rng::Streams;
 use zhat::train::Difference;
 use zhat::watch::Watch;
@@ -20,6 +22,8 @@ const MOST_COMPONENTS: usize = 40;
 const MOST_ROWS: usize = 8_000;
 /// And multiplications in an iteration of EM: a second or two in all.
 const MOST_WORK: f64 = 1e7;
+/// What a line may leave of a variance, where mixtures have a floor: rows are 32-bit floats.
+const LEAST_VARIANCE: f64 = 1e-12;
 /// Columns that are fewer than this are few: what is between them can be told by mixtures.
 pub(crate) const FEW_COLUMNS: usize = 5;
 
@@ -110,7 +114,7 @@ fn numbers<'a>(
     }))
 }
 
-/// Normal scores or standard units. A map bends what is straight between columns, such as shares of a whole or the highest and the mean
+/// Maps or standard units. A map bends what is straight between columns, such as shares of a whole or the highest and the mean
 /// temperature of a day, which may cost more than it gains; Gaussian mixtures, which know straight lines best, are asked.
 fn better_marginals(
     train: &Table,
@@ -119,10 +123,13 @@ fn better_marginals(
     watch: &Watch,
 ) -> Result<Standardiser> {
     let plain = Standardiser::fit(train)?;
-    let mapped = plain.clone().with_marginals(train, Marginals::Gaussian);
     let rows = train.rows() + validation.rows();
     let columns = train.dimension();
     let few = rows < FEW_ROWS;
+    // Of few rows or columns mixtures are much of the model, and they want what is closest to normal.
+    let of_mixtures = few || columns < FEW_COLUMNS;
+    let marginals = if of_mixtures { Marginals::Gaussian } else { Marginals::Halfway };
+    let mapped = plain.clone().with_marginals(train, marginals);
     let has_judges = if few { rows >= 2 * FOLDS } else { validation.rows() >= FEW_ROWS / 10 };
     if !has_judges || mapped.maps.is_empty() {
         return Ok(mapped);
@@ -136,23 +143,43 @@ fn better_marginals(
     let left_out = |standardiser: &Standardiser| -> Result<Vec<f64>> {
         let features = standardiser.features(&judges);
         let usual = Selection::default();
-        let stack = if few {
-            select_by_cross_validation(&features, columns, FOLDS, &usual, &streams, watch)?
+        let held_out: Vec<f64> = if few {
+            select_by_cross_validation(&features, columns, FOLDS, &usual, &streams, watch)?.held_out
         } else {
             let (most_components, most_rows) = (MOST_COMPONENTS, MOST_ROWS);
             let selection = Selection { most_components, most_rows, starts: 1, ..usual };
             let train = selection.thin(&[train.values()], columns, &streams, "mixture-train");
             let train = standardiser.features(&train);
             let selection = selection.within(MOST_WORK, train.len() / columns, columns);
-            select(&train, &features, columns, &selection, &streams, watch)?
+            let stack = select(&train, &features, columns, &selection, &streams, watch)?;
+            let hidden = below_the_floor(&train, &features, columns, &streams)?;
+            stack.held_out.iter().zip(hidden).map(|(log_q, hidden)| log_q + hidden).collect()
         };
         let slopes = standardiser.log_derivatives(&judges);
-        Ok(stack.held_out.iter().zip(slopes).map(|(log_q, slope)| log_q + slope).collect())
+        Ok(held_out.iter().zip(slopes).map(|(log_q, slope)| log_q + slope).collect())
     };
     let gain = Difference::new(&left_out(&mapped)?, &left_out(&plain)?);
-    // Where there are many, networks come after, which are better off with normal scores unless something speaks against them.
+    // Where there are many, networks come after, which are better off with maps unless something speaks against these.
     let threshold = if few { gain.standard_error } else { -gain.standard_error };
     Ok(if gain.mean > threshold { mapped } else { plain })
+}
+
+/// What the floor of a mixture's variances hides, row by row: a column that others determine to many digits is worth more to the line that
+/// networks [start on](crate::fit::Start::Lines) than to any mixture. By a single Gaussian without that floor, less one with it.
+fn below_the_floor(
+    train: &[f32],
+    rows: &[f32],
+    columns: usize,
+    streams: &Streams,
+) -> Result<Vec<f64>> {
+    let with = EmConfig::new(1);
+    let without = EmConfig { floor: LEAST_VARIANCE, ..with.clone() };
+    let log_densities = |config: &EmConfig| -> Result<Vec<f64>> {
+        let rng = &mut streams.stream("floor", 0, 0);
+        Ok(GaussianMixture::fit(train, columns, config, rng)?.log_densities(rows))
+    };
+    let (with, without) = (log_densities(&with)?, log_densities(&without)?);
+    Ok(without.iter().zip(with).map(|(without, with)| without - with).collect())
 }
 
 #[cfg(test)]
@@ -203,5 +230,20 @@ mod tests {
             [skewed(2.0 * z), part(7.0), part(53.0), part(397.0), part(2_503.0), part(17_389.0)]
         };
         assert!(is_mapped(alone), "and straightens columns that are only skewed");
+    }
+
+    #[test]
+    fn a_line_counts_to_its_last_digit() {
+        // Six skewed columns and the mean of three, known to a few digits or to all of them.
+        let mean = |noise: f64| {
+            move |[u, z]: [f64; 2]| {
+                let part = |k: f64| (5.0 * (k * u).fract() - 2.5).exp();
+                let parts = [7.0, 53.0, 397.0, 2_503.0, 17_389.0, 98_731.0].map(part);
+                let [a, b, c, d, e, f] = parts;
+                [a, b, c, d, e, f, (a + b + c) / 3.0 + noise * z]
+            }
+        };
+        assert!(is_mapped(mean(0.1)), "a loose line bends little");
+        assert!(!is_mapped(mean(1e-6)), "a close one is worth more than maps");
     }
 }

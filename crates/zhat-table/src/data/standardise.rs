@@ -1,4 +1,4 @@
-//! Columns brought to mean 0 and standard deviation 1 and, if wanted, on to normal scores; and back into the units of the data.
+//! Columns brought to mean 0 and standard deviation 1 and, if wanted, on to normal scores or halfway there; and back into the units of the data.
 
 use serde::{Deserialize, Serialize};
 use zhat::ar::{Cycle, FeatureKind, Turn};
@@ -20,15 +20,17 @@ pub enum Marginals {
     Standard,
     /// Normal scores, by a smooth map of the standard units; standard units where the rows are too few for one.
     Gaussian,
-    /// What Gaussian mixtures are better with on rows that are left out; where these cannot tell, standard units below 1,000 rows and
-    /// normal scores above.
+    /// Halfway between standard units and normal scores where tails are light, normal scores where they are heavy.
+    Halfway,
+    /// What Gaussian mixtures are better with on rows that are left out, standard units or maps: to normal scores below 1,000 rows or five
+    /// columns, else `Halfway`. Where they cannot tell, standard units below 1,000 rows and maps above.
     Auto,
 }
 
-named!(Marginals, "marginals", { Standard: "standard", Gaussian: "gaussian", Auto: "auto" });
+named!(Marginals, "marginals", { Standard: "standard", Gaussian: "gaussian", Halfway: "halfway", Auto: "auto" });
 
 /// From the units of the data to the features of a model: mean and standard deviation of every column, as found in the
-/// training part, and the map of its standard units to normal scores if it has one.
+/// training part, and the map of its standard units towards normal scores if it has one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standardiser {
     /// Mean of every column.
@@ -70,16 +72,28 @@ impl Standardiser {
     pub fn with_marginals(self, table: &Table, marginals: Marginals) -> Self {
         let map = |column: usize| {
             let values = table.column(column).map(f64::from);
-            MarginalMap::fit(values.map(|value| self.standardised(column, value)))
+            let values = values.map(|value| self.standardised(column, value));
+            match marginals {
+                Marginals::Standard => None,
+                Marginals::Gaussian => MarginalMap::fit(values),
+                Marginals::Halfway | Marginals::Auto => MarginalMap::fit_halfway(values),
+            }
         };
-        let mut maps: Vec<_> = match marginals {
-            Marginals::Standard => Vec::new(),
-            Marginals::Gaussian | Marginals::Auto => (0..table.dimension()).map(map).collect(),
-        };
+        let mut maps: Vec<_> = (0..table.dimension()).map(map).collect();
         if maps.iter().all(Option::is_none) {
             maps.clear();
         }
         Self { maps, ..self }
+    }
+
+    /// With which marginals its maps come out as they are.
+    pub fn marginals(&self) -> Marginals {
+        let mut maps = self.maps.iter().flatten();
+        match (self.maps.is_empty(), maps.any(MarginalMap::is_halfway)) {
+            (true, _) => Marginals::Standard,
+            (false, true) => Marginals::Halfway,
+            (false, false) => Marginals::Gaussian,
+        }
     }
 
     /// The same with the rhythms of a table's columns, of which some come round again after so much; `shapes` are those of its

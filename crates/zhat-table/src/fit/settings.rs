@@ -21,7 +21,7 @@ pub const SETTINGS: &[Setting] = &[
 
     setting("data.source", "text", "A file, builtin:NAME, or a directory of `zhat data prepare`"),
     setting("data.standardise", "true, false", "Whether columns are brought to mean 0 and standard deviation 1"),
-    setting("data.marginals", "standard, gaussian, auto", "What the networks see of a column: standard units or normal scores"),
+    setting("data.marginals", "standard, gaussian, halfway, auto", "What the networks see of a column: standard units, normal scores or halfway between"),
     setting("data.dequantise.COLUMN", "number", "Step of the uniform noise that is added to this column"),
     setting("data.find-kinds", "true, false", "Whether it is found out what columns are; if not, all are numbers"),
     setting("data.kinds.COLUMN", "continuous, positive, bounded:0:1, integer, categorical, identifier", "What this column is, where that is not to be found out"),

@@ -180,14 +180,11 @@ impl Fitted {
         &*self.density
     }
 
-    /// The settings of its run. Whether columns became normal scores is no question any more: asking again takes as long as before.
+    /// The settings of its run. What columns became is no question any more: asking again takes as long as before.
     pub fn config(&self) -> Result<FitConfig> {
         let mut config = FitConfig::read(&self.run.config())?;
         if config.data.marginals == Marginals::Auto {
-            config.data.marginals = match self.card.standardiser.maps.is_empty() {
-                true => Marginals::Standard,
-                false => Marginals::Gaussian,
-            };
+            config.data.marginals = self.card.standardiser.marginals();
         }
         Ok(config)
     }
