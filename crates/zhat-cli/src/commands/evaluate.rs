@@ -127,6 +127,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         println!("{}", serde_json::to_string_pretty(&assessment)?);
     } else {
         print!("{}", table(&assessment));
+        if let Some(note) = fitted.probabilities_in_words() {
+            println!("\n{note}");
+        }
         if let Some(found) = &assessment.predictive {
             print!("\n{}", predictions(found));
         }

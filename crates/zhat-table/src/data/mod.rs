@@ -47,6 +47,7 @@ pub use error::{Error, Place, Result};
 pub(crate) use fill::fill;
 pub use frame::{Frame, FrameCells, FrameColumn, MISSING_MOMENT, NumberOf, WholeOf};
 pub use gather::Flow;
+pub(crate) use kinds::probabilities_in_words;
 pub use kinds::{ColumnKind, Form, Kind, SaidKind};
 pub use marginal::MarginalMap;
 pub(crate) use nearest::{listing, nearest};

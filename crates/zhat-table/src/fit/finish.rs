@@ -13,6 +13,7 @@ use super::events::FitReport;
 use super::folds::CrossValidation;
 use super::session::Session;
 use super::validation::Validator;
+use crate::data::probabilities_in_words;
 use crate::density::with_cells;
 use crate::error::Result;
 use crate::fitted::{Gap, assess_by};
@@ -96,6 +97,8 @@ impl Session {
         let planned_steps = self.config.training.num_steps;
         let mut notes = Vec::new();
         notes.extend(self.data.given_in_words());
+        let modelled = &self.data.columns[self.data.given..];
+        notes.extend(probabilities_in_words(&self.data.kinds, modelled));
         notes.extend(cross_validation.as_ref().map(CrossValidation::sentence));
         notes.extend(recalibrated);
         notes.extend(stacked.as_ref().map(Stacked::sentence));

@@ -55,7 +55,7 @@ pub use verdict::Verdict;
 use crate::data::kinds::{Code, Kind};
 use crate::data::{
     ColumnKind, Discrete, Flow, Frame, Marginals, Missing, ReadOptions, Source, Table, in_order,
-    read_batches,
+    probabilities_in_words, read_batches,
 };
 use crate::density::{ArDensity, Density, Tail, with_cells};
 use crate::error::{Result, TableError};
@@ -249,6 +249,11 @@ impl Fitted {
     pub fn kinds(&self) -> Option<Vec<&ColumnKind>> {
         let kinds = &self.card.kinds;
         (!kinds.is_empty()).then(|| in_order(kinds, &self.card.columns))
+    }
+
+    /// That its likelihood has probabilities in it, where it has.
+    pub fn probabilities_in_words(&self) -> Option<String> {
+        probabilities_in_words(&self.card.kinds, &self.card.columns[self.card.model.given..])
     }
 
     /// What a user gives for a column, as a number or a code.

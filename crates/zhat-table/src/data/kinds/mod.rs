@@ -160,6 +160,12 @@ impl ColumnKind {
         self.kind != Kind::Identifier
     }
 
+    /// Whether a likelihood has probabilities of its values, and not densities alone.
+    fn has_probabilities(&self) -> bool {
+        let is_of_cells = matches!(self.kind, Kind::Integer { .. } | Kind::Categorical { .. });
+        is_of_cells || !self.atoms.is_empty()
+    }
+
     /// What it is, in a word: a date is a date, however it is modelled.
     pub fn label(&self) -> &'static str {
         match self.form {
@@ -230,6 +236,28 @@ impl ColumnKind {
     }
 }
 
+/// That a likelihood of these columns has probabilities in it, which can be far below the densities that another program has for the same
+/// cells; nothing where it has none. Columns that are not among the modelled ones do not count.
+pub(crate) fn probabilities_in_words(kinds: &[ColumnKind], modelled: &[String]) -> Option<String> {
+    let is_counted = |column: &&ColumnKind| modelled.contains(&column.name);
+    let found = kinds.iter().filter(is_counted).filter(|column| column.has_probabilities()).count();
+    // A table that has nothing but numbers can be read without kinds.
+    let is_numbers = |column: &ColumnKind| {
+        let is_plain = matches!(column.form, Form::Plain | Form::Decimals { .. });
+        is_plain && column.range.is_some() && column.missing == 0
+    };
+    let instead = match kinds.iter().all(is_numbers) {
+        true => "; `data.find-kinds=false` takes them so too",
+        false => "",
+    };
+    let sentence = format!(
+        "{found} of {} columns have probabilities in this likelihood (whole numbers, words, values that come again and again), so it does not \
+         compare with that of a program that takes these for densities{instead}.",
+        modelled.len()
+    );
+    (found > 0).then_some(sentence)
+}
+
 /// The first few, and how many more there are.
 fn listed(levels: &[String]) -> String {
     const SHOWN: usize = 5;
@@ -237,5 +265,40 @@ fn listed(levels: &[String]) -> String {
     match levels.len() {
         0..=SHOWN => first,
         number => format!("{first} and {} more", number - SHOWN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_likelihood_with_probabilities_in_it_says_so() {
+        let column = |name: &str, kind: Kind| {
+            let range = Some([0.0, 1.0]);
+            ColumnKind { range, ..ColumnKind::new(name, kind) }
+        };
+        let names = |kinds: &[ColumnKind]| -> Vec<String> {
+            kinds.iter().map(|kind| kind.name.clone()).collect()
+        };
+        let said = |kinds: &[ColumnKind]| probabilities_in_words(kinds, &names(kinds));
+        let number = column("a", Kind::Continuous);
+        let whole = column("b", Kind::Integer { values: vec![0.0, 1.0] });
+        let atom = Atom { value: 0.0, place: -1.0 };
+        let often = ColumnKind { atoms: vec![atom], ..column("c", Kind::Positive) };
+        let levels = ["x", "y", "z", "other"].map(String::from).to_vec();
+        let word = ColumnKind::new("d", Kind::Categorical { levels });
+
+        assert_eq!(said(std::slice::from_ref(&number)), None);
+        let found = said(&[number.clone(), whole.clone(), often.clone()]).unwrap();
+        assert!(found.starts_with("2 of 3 columns"), "{found}");
+        assert!(found.contains("data.find-kinds=false"), "{found}");
+        let found = said(&[number.clone(), word]).unwrap();
+        assert!(found.starts_with("1 of 2 columns"), "{found}");
+        assert!(!found.contains("find-kinds"), "words are no numbers: {found}");
+        let hole = ColumnKind { missing: 1, ..number.clone() };
+        assert!(!said(&[hole, whole.clone()]).unwrap().contains("find-kinds"));
+        // What is given has no part in the likelihood.
+        assert_eq!(probabilities_in_words(&[whole, number], &["a".into()]), None);
     }
 }
