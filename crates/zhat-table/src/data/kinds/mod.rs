@@ -247,7 +247,9 @@ pub(crate) fn probabilities_in_words(kinds: &[ColumnKind], modelled: &[String]) 
         is_plain && column.range.is_some() && column.missing == 0
     };
     let instead = match kinds.iter().all(is_numbers) {
-        true => "; `data.find-kinds=false` takes them so too",
+        true => {
+            "; `data.find-kinds=false` takes them so too, and the density of a value that comes again and again can be as high as one likes"
+        }
         false => "",
     };
     let sentence = format!(
