@@ -193,7 +193,10 @@ fn prepare_loaded(
         .map(|table| [&rows.train, &rows.test].map(|rows| table.select_rows(rows).into_values()));
     let test_rows = if is_drawn { Vec::new() } else { rows.test };
     let shared = shared_rows(&train, &test);
-    if shared > 0 && !is_drawn {
+    // Of cells alone rows come twice by chance.
+    let are_counted = !kinds.is_empty()
+        && kinds.iter().filter(|kind| kind.is_modelled()).all(ColumnKind::is_counted);
+    if shared > 0 && !is_drawn && !are_counted {
         notes.push(Warning::SharedRows { shared, of: test.rows() }.to_string());
     }
     let parts = [&train, &validation];
@@ -422,6 +425,28 @@ mod tests {
         assert!(notes[0].starts_with("20 validation rows are few"), "{notes:?}");
         config.data.read.max_rows = Some(400);
         assert!(prepare(&config).unwrap().notes.is_empty());
+    }
+
+    #[test]
+    fn rows_of_cells_alone_may_come_twice() {
+        let warns = |values: [fn(usize) -> f64; 2]| {
+            let cells = |of: fn(usize) -> f64| FrameCells::Numbers(Box::new(of));
+            let columns = ["a", "b"].into_iter().zip(values);
+            let columns = columns
+                .map(|(name, of)| FrameColumn { name: name.into(), cells: cells(of) })
+                .collect();
+            let mut config = FitConfig::new("rows");
+            config.data.find_kinds = true;
+            let notes =
+                prepare_frame(&config, &Frame::new("rows", 600, columns), &Watch::default());
+            notes.unwrap().notes.iter().any(|note| note.contains("in the training part too"))
+        };
+        let whole = |row: usize| (row * row % 11) as f64;
+        assert!(!warns([whole, |row| (row % 3) as f64]));
+        assert!(
+            warns([whole, |row| ((row % 50) as f64).sin()]),
+            "a copy of a number is one of its row"
+        );
     }
 
     #[test]

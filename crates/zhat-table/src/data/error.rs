@@ -89,6 +89,11 @@ pub enum Error {
     NotNumeric { place: Place, cell: String, advice: Box<str> },
 
     #[error(
+        "{file}, column {name}: {cells} of its cells are {word:?}, and all others are {others}. Leave such cells empty if nothing is known there, or say what the column is with `kind` {name}=categorical or {name}=identifier."
+    )]
+    OneWord { file: String, name: String, word: String, cells: usize, others: &'static str },
+
+    #[error(
         "{place}: {cell} has a decimal comma. Write numbers with a decimal point (for example: sed 's/,/./g')."
     )]
     DecimalComma { place: Place, cell: String },

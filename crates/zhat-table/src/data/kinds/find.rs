@@ -23,6 +23,8 @@ const NEAR_BOUND: f64 = 0.05;
 /// Text that differs in more than this share of the rows, and in more than so many, names them.
 const MOSTLY_DIFFERENT: f64 = 0.5;
 const MANY_WORDS: usize = 50;
+/// A single word beside more different numbers than this stands for a cell that is missing, or is a mistake.
+const NUMBERS_BESIDE_A_WORD: usize = 20;
 /// Decimals that are looked for.
 const MOST_DECIMALS: usize = 4;
 
@@ -69,6 +71,9 @@ pub(crate) fn find(
     for (column, words) in words.into_iter().enumerate() {
         let said = said.get(&table.columns()[column]).copied();
         let form = forms.get(column).cloned().flatten();
+        if let (None, Some(words)) = (said, &words) {
+            refuse_one_word(file, &table, column, words)?;
+        }
         let (kind, words) = one(&mut table, column, words, form, said)?;
         kinds.push(kind);
         of_columns.push(words);
@@ -287,6 +292,29 @@ fn one(
     Ok(with_atoms(found))
 }
 
+/// A column of numbers or dates but for one word is an error: as words it would be a list of levels without order, or the name of a row.
+fn refuse_one_word(file: &str, table: &Table, column: usize, words: &[String]) -> Result<()> {
+    let name = &table.columns()[column];
+    if words.len() <= NUMBERS_BESIDE_A_WORD || is_named_so(name) {
+        return Ok(());
+    }
+    let texts = || words.iter().map(String::as_str);
+    let is_odd = |word: &str| Form::of_words(std::iter::once(word)).is_none();
+    let mut odd = texts().enumerate().filter(|(_, word)| is_odd(word));
+    let (Some((at, word)), None) = (odd.next(), odd.next()) else { return Ok(()) };
+    let Some(form) = Form::of_words(texts().filter(|other| *other != word)) else { return Ok(()) };
+    Err(Error::OneWord {
+        file: file.into(),
+        name: name.clone(),
+        word: word.into(),
+        cells: table.column(column).filter(|&code| code == at as f32).count(),
+        others: match form {
+            Form::Date | Form::Time { .. } => "dates",
+            _ => "numbers",
+        },
+    })
+}
+
 /// Whether numbers above 0 come near it, but for their atoms.
 fn leans_on_zero(values: &[f32], atoms: &[f32], [low, high]: [f64; 2]) -> bool {
     let (mut number, mut sum, mut squares) = (0.0, 0.0, 0.0);
@@ -405,6 +433,36 @@ mod tests {
         let Found { table, kinds, words, .. } = &mut found;
         settle_levels(table, kinds, words, &(0..200).collect::<Vec<_>>());
         found.kinds.swap_remove(0)
+    }
+
+    #[test]
+    fn one_word_among_numbers_or_dates_is_refused_and_not_taken_for_a_name() {
+        let refused = |name: &str, said: Option<SaidKind>, word: &dyn Fn(usize) -> String| {
+            let words: Vec<String> = (0..40).map(word).collect();
+            let values = (0..300).flat_map(|row| [(row % 40) as f32, spread(row)]).collect();
+            let table = Table::new(vec![name.into(), "z".into()], values);
+            let said = said.map(|said| (name.to_owned(), said)).into_iter().collect();
+            let found = find("t", table, vec![Some(words), None], &[], &said);
+            found.err().map(|error| error.to_string())
+        };
+        let one = |mark: &'static str| {
+            move |row: usize| if row == 3 { mark.into() } else { format!("{}.5", row * row) }
+        };
+        for mark in ["-", "unknown", "<0.1"] {
+            let told = refused("a", None, &one(mark)).expect("an error");
+            let expected =
+                format!("t, column a: 8 of its cells are {mark:?}, and all others are numbers");
+            assert!(told.starts_with(&expected), "{told}");
+        }
+        let date = |row: usize| match row {
+            0 => "never".into(),
+            _ => format!("2024-{:02}-{:02}", 1 + row % 12, 1 + row % 28),
+        };
+        assert!(refused("a", None, &date).unwrap().contains("all others are dates"));
+        assert_eq!(refused("a", Some(SaidKind::Categorical), &one("-")), None, "it is said");
+        assert_eq!(refused("user_id", None, &one("-")), None, "a name by its name");
+        let two = |row: usize| if row < 2 { format!("C{row}") } else { row.to_string() };
+        assert_eq!(refused("a", None, &two), None, "words of several kinds are names or levels");
     }
 
     #[test]

@@ -162,8 +162,12 @@ impl ColumnKind {
 
     /// Whether a likelihood has probabilities of its values, and not densities alone.
     fn has_probabilities(&self) -> bool {
-        let is_of_cells = matches!(self.kind, Kind::Integer { .. } | Kind::Categorical { .. });
-        is_of_cells || !self.atoms.is_empty()
+        self.is_counted() || !self.atoms.is_empty()
+    }
+
+    /// Whether all of its values have probabilities, so that rows may well come twice.
+    pub(crate) fn is_counted(&self) -> bool {
+        matches!(self.kind, Kind::Integer { .. } | Kind::Categorical { .. })
     }
 
     /// What it is, in a word: a date is a date, however it is modelled.
