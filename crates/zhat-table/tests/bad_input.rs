@@ -181,7 +181,7 @@ fn every_kind_of_bad_text_is_named_with_its_place_and_a_way_out() {
         ),
         (
             "comma.csv",
-            b"a;b\n1,5;2,5\n3,5;4,5\n".to_vec(),
+            b"a;b\n1,5;2.5\n3,5;4.5\n".to_vec(),
             plain.clone(),
             &["line 2, column 1 (a)", "decimal comma"],
         ),

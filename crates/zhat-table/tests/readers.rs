@@ -44,6 +44,10 @@ fn text_gives_the_same_values_for_every_separator_and_compression() {
     for delimiter in [",", ";", "\t", "|", " ", "   "] {
         let path = file(&directory, "table.csv", csv(&numbers(), delimiter));
         assert_eq!(values(&path), expected(), "{delimiter:?}");
+        if delimiter != "," {
+            let path = file(&directory, "commas.csv", csv(&numbers(), delimiter).replace('.', ","));
+            assert_eq!(values(&path), expected(), "{delimiter:?} with decimal commas");
+        }
     }
     let text = csv(&numbers(), ",");
     for ending in ["gz", "xz", "zst", "bz2"] {

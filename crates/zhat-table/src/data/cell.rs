@@ -39,10 +39,24 @@ impl Cell {
     }
 }
 
-/// Whether a cell would be a number if its comma were a point.
-pub(crate) fn has_decimal_comma(bytes: &[u8]) -> bool {
+/// The cell with a point in the place of its comma, if that makes it a number.
+pub(crate) fn with_point(bytes: &[u8]) -> Option<Vec<u8>> {
+    if !bytes.contains(&b',') {
+        return None;
+    }
     let pointed: Vec<u8> = bytes.iter().map(|&b| if b == b',' { b'.' } else { b }).collect();
-    bytes.contains(&b',') && matches!(Cell::parse(&pointed), Cell::Number(_))
+    matches!(Cell::parse(&pointed), Cell::Number(_)).then_some(pointed)
+}
+
+/// Whether the comma of such a cell can be no other: thousands are three digits behind one to three.
+pub(crate) fn is_surely_decimal(bytes: &[u8]) -> bool {
+    let text = bytes.trim_ascii();
+    let comma = text.iter().position(|&b| b == b',').filter(|_| with_point(text).is_some());
+    comma.is_some_and(|at| {
+        let before = text[..at].strip_prefix(b"-").unwrap_or(&text[..at]);
+        let is_thousands = text.len() - at == 4 && text[at + 1..].iter().all(u8::is_ascii_digit);
+        !is_thousands || !(1..=3).contains(&before.len()) || before[0] == b'0'
+    })
 }
 
 /// A cell as an error message shows it: quoted, and cut if long.
@@ -86,5 +100,16 @@ mod tests {
         assert_eq!(Cell::parse(b"1e999"), Cell::Number(f64::INFINITY));
         assert_eq!(Cell::parse(b"17:24:00"), Cell::Text);
         assert_eq!(Cell::parse(b"\xff1"), Cell::InvalidUtf8);
+    }
+
+    #[test]
+    fn a_decimal_comma_is_one_where_it_cannot_be_of_thousands() {
+        for cell in ["1,5", "-2,25", "0,125", "1234,567", " ,5 ", "1,2345", "1,5e3"] {
+            assert!(is_surely_decimal(cell.as_bytes()), "{cell}");
+        }
+        for cell in ["1,234", "-123,456", "1.5", "15", "1,2,3", "Oslo, 5", "", ","] {
+            assert!(!is_surely_decimal(cell.as_bytes()), "{cell}");
+        }
+        assert_eq!(with_point(b"1,5"), Some(b"1.5".to_vec()));
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{Cursor, Read};
 use std::rc::Rc;
 
-use crate::data::cell::{Cell, has_decimal_comma};
+use crate::data::cell::{Cell, is_surely_decimal, with_point};
 use crate::data::options::Header;
 
 use super::limit::{Limit, Limited};
@@ -80,7 +80,7 @@ pub(super) fn delimiter(head: &[u8]) -> char {
             .flat_map(|record| record.iter())
             .filter(|cell| {
                 matches!(Cell::parse(cell), Cell::Number(_))
-                    || (candidate != ',' && has_decimal_comma(cell))
+                    || (candidate != ',' && with_point(cell).is_some())
             })
             .count();
         let cells: usize = records.iter().map(|record| record.len()).sum();
@@ -89,6 +89,20 @@ pub(super) fn delimiter(head: &[u8]) -> char {
     let scores = CANDIDATES.map(|candidate| (score(&candidate), candidate));
     // The last of equal maxima would win, so the order is turned round.
     scores.into_iter().rev().max_by_key(|&(score, _)| score).map_or(',', |(_, candidate)| candidate)
+}
+
+/// Whether numbers are written with a decimal comma: in some cell it can be nothing else, and no number has a point.
+pub(super) fn has_decimal_commas(records: &[csv::ByteRecord], delimiter: char) -> bool {
+    let cells = || records.iter().flat_map(|record| record.iter());
+    let is_pointed =
+        |cell: &[u8]| cell.contains(&b'.') && matches!(Cell::parse(cell), Cell::Number(_));
+    delimiter != ',' && cells().any(is_surely_decimal) && !cells().any(is_pointed)
+}
+
+/// Records with points in the place of decimal commas.
+pub(super) fn with_points(records: &[csv::ByteRecord]) -> Vec<csv::ByteRecord> {
+    let cell = |cell: &[u8]| with_point(cell).unwrap_or_else(|| cell.to_vec());
+    records.iter().map(|record| record.iter().map(cell).collect()).collect()
 }
 
 /// Whether the first record is a header, or why that cannot be told.
@@ -195,6 +209,19 @@ mod tests {
         assert_eq!(sniffed("1,5;2,5\n3,5;4,5\n").0, ';');
         assert_eq!(sniffed("\"a,b\";c\n1;2\n").0, ';');
         assert_eq!(sniffed("x\n1\n2\n"), (',', Ok(true)));
+    }
+
+    #[test]
+    fn decimal_commas_are_those_of_the_whole_file() {
+        let has = |text: &str| {
+            let separator = delimiter(text.as_bytes());
+            has_decimal_commas(&first_records(text.as_bytes(), separator), separator)
+        };
+        assert!(has("a;b\n1,5;2\n3,25;4\n"));
+        assert!(has("1,5\t2\n3,25\t4\n"));
+        assert!(!has("a;b\n1,500;2\n3,250;4\n"), "thousands, perhaps");
+        assert!(!has("a;b\n1,5;2.5\n3,25;4.5\n"), "both");
+        assert!(!has("a,b\n1,5\n"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
 
-use crate::data::cell::{Cell, has_decimal_comma, shown, trimmed};
+use crate::data::cell::{Cell, shown, trimmed, with_point};
 use crate::data::checks::Warning;
 use crate::data::columns::{Column, carried, choose, numbered, ranges};
 use crate::data::error::{Error, Place, Result};
@@ -35,6 +35,8 @@ pub(super) fn read<'a>(
     let (comments, head) = head.split_at(bytes);
     let delimiter = options.delimiter.unwrap_or_else(|| sniff::delimiter(head));
     let records = sniff::first_records(head, delimiter);
+    let decimal_comma = sniff::has_decimal_commas(&records, delimiter);
+    let records = if decimal_comma { sniff::with_points(&records) } else { records };
     let in_comment = match (options.header, records.first()) {
         (Header::Detect, Some(first)) => sniff::names_in_comment(comments, delimiter, first),
         _ => None,
@@ -49,7 +51,8 @@ pub(super) fn read<'a>(
     options.check_columns(&opened.path, first.len())?;
     let most = (options.most_bytes(), options.most_columns());
     let comments = (bytes as u64, lines);
-    let file = File { opened: &opened, delimiter, width: first.len(), most, comments };
+    let file =
+        File { opened: &opened, delimiter, decimal_comma, width: first.len(), most, comments };
     let names = match &in_comment {
         Some(names) => file.names(names)?,
         None if has_header => file.names(first)?,
@@ -94,6 +97,8 @@ fn whole_first_line<'a>(opened: &'a Opened, options: &ReadOptions) -> Result<Cow
 struct File<'a> {
     opened: &'a Opened,
     delimiter: char,
+    /// Whether its numbers have a comma where others have a point.
+    decimal_comma: bool,
     width: usize,
     /// The longest line, and the most cells in it.
     most: (usize, usize),
@@ -163,8 +168,9 @@ impl File<'_> {
                     },
                 };
             }
-            let label =
-                |column: &Column| String::from_utf8_lossy(&record[column.index]).into_owned();
+            let label = |column: &Column| {
+                String::from_utf8_lossy(&self.text(&record[column.index])).into_owned()
+            };
             gather.labels.extend(gather.carried.iter().map(label));
             match gather.push(&cells) {
                 Ok(Flow::More) => {}
@@ -188,8 +194,20 @@ impl File<'_> {
         position: usize,
         gather: &mut Gather<'_>,
     ) -> Option<f64> {
-        let bytes = &record[gather.columns[position].index];
-        gather.code(position, bytes)
+        gather.code(position, &self.text(&record[gather.columns[position].index]))
+    }
+
+    /// A cell, with a decimal point where the file has commas.
+    fn text<'r>(&self, bytes: &'r [u8]) -> Cow<'r, [u8]> {
+        match self.decimal_comma {
+            true => with_point(bytes).map_or(Cow::Borrowed(bytes), Cow::Owned),
+            false => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// Whether a cell has a decimal comma in a file where that is not how numbers are written, or not surely.
+    fn has_stray_comma(&self, bytes: &[u8]) -> bool {
+        self.delimiter != ',' && !self.decimal_comma && with_point(bytes).is_some()
     }
 
     /// The columns of a row that hold words though numbers were expected, if they may: where all rows so far had numbers, a word is a
@@ -197,14 +215,15 @@ impl File<'_> {
     fn word_columns(&self, record: &csv::ByteRecord, gather: &Gather<'_>) -> Option<Vec<usize>> {
         let mut words = Vec::new();
         for (position, column) in gather.columns.iter().enumerate() {
-            let bytes = &record[column.index];
+            let bytes = &*self.text(&record[column.index]);
             let is_text = Cell::parse(bytes) == Cell::Text;
             if !is_text || !matches!(gather.texts[position], TextCells::NumbersOrWords) {
                 continue;
             }
-            let is_comma = self.delimiter != ',' && has_decimal_comma(bytes);
             let is_form = Form::of_words(std::iter::once(trimmed(bytes))).is_some();
-            if is_comma || gather.numbers(position) >= NUMBERS_BEFORE_WORDS && !is_form {
+            if self.has_stray_comma(bytes)
+                || gather.numbers(position) >= NUMBERS_BEFORE_WORDS && !is_form
+            {
                 return None;
             }
             words.push(position);
@@ -229,14 +248,14 @@ impl File<'_> {
         if Cell::parse(bytes) == Cell::InvalidUtf8 {
             return Error::InvalidUtf8 { place, cell };
         }
-        if self.delimiter != ',' && has_decimal_comma(bytes) {
+        if self.has_stray_comma(bytes) {
             return Error::DecimalComma { place, cell };
         }
         let numeric: Vec<usize> = gather
             .columns
             .iter()
             .map(|column| column.index)
-            .filter(|&index| Cell::parse(&record[index]).is_numeric())
+            .filter(|&index| Cell::parse(&self.text(&record[index])).is_numeric())
             .collect();
         let advice: String = if numeric.is_empty() {
             "If the line is cut up wrongly, name the separator with `delimiter`.".into()
