@@ -68,6 +68,7 @@ pub fn is_stop(error: &anyhow::Error) -> bool {
 pub fn with_flags(message: &str) -> String {
     let flags = [
         "columns",
+        "kind",
         "delimiter",
         "header",
         "format",

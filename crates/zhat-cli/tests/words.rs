@@ -56,6 +56,25 @@ fn one_value_far_out_costs_neither_the_numbers_nor_the_page() {
 }
 
 #[test]
+fn a_word_that_stands_for_missing_cells_is_an_error_that_says_what_to_type() {
+    let directory = directory("one_word");
+    let text = table(200, "0.5").replacen("\n0,", "\n-,", 1);
+    assert!(text.contains("-,"), "{text}");
+    fs::write(directory.join("t.csv"), text).expect("written");
+    let fit = |more: &[&str]| {
+        let quick = ["--steps", "5", "--set", "validation.folds=2"];
+        zhat(&directory, &[&["fit", "t.csv"], &quick[..], more].concat())
+    };
+    let refused = fit(&["--out", "none"]);
+    let told = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{told}");
+    assert!(told.contains("column a") && told.contains("--kind a=categorical"), "{told}");
+    assert!(!directory.join("none").exists());
+    let carried = fit(&["--out", "run", "--kind", "a=identifier"]);
+    assert!(carried.status.success(), "{}", stderr(&carried));
+}
+
+#[test]
 fn what_has_no_room_in_memory_is_refused_before_anything_is_made() {
     let directory = directory("memory");
     for (setting, name) in [
