@@ -186,6 +186,13 @@ fn every_kind_of_bad_text_is_named_with_its_place_and_a_way_out() {
             &["line 2, column 1 (a)", "decimal comma"],
         ),
         (
+            // Beyond the rows by which the file is known to have decimal commas.
+            "thousands.csv",
+            format!("a;b\n{}1,5;1.234\n", "1,5;2,5\n".repeat(80)).into(),
+            plain.clone(),
+            &["line 82, column 2 (b)", "decimal commas", "thousands"],
+        ),
+        (
             "constant.csv",
             good().replace('\n', ",7\n").replacen(",7", ",d", 1).into(),
             plain.clone(),

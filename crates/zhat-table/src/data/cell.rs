@@ -48,6 +48,11 @@ pub(crate) fn with_point(bytes: &[u8]) -> Option<Vec<u8>> {
     matches!(Cell::parse(&pointed), Cell::Number(_)).then_some(pointed)
 }
 
+/// Whether a cell is a number with a point.
+pub(crate) fn is_pointed(bytes: &[u8]) -> bool {
+    bytes.contains(&b'.') && matches!(Cell::parse(bytes), Cell::Number(_))
+}
+
 /// Whether the comma of such a cell can be no other: thousands are three digits behind one to three.
 pub(crate) fn is_surely_decimal(bytes: &[u8]) -> bool {
     let text = bytes.trim_ascii();

@@ -10,7 +10,7 @@ use super::cell::{Cell, trimmed};
 use super::checks::{Warning, is_named_so};
 use super::columns::Column;
 use super::error::{Error, Place};
-use super::kinds::{Code, ColumnKind};
+use super::kinds::{Code, ColumnKind, Kind};
 use super::options::{Missing, ReadOptions};
 use super::table::Table;
 
@@ -173,6 +173,15 @@ impl<'a> Gather<'a> {
     pub(crate) fn numbers(&self, column: usize) -> usize {
         let cells = self.values.iter().skip(column).step_by(self.columns.len());
         cells.filter(|value| !value.is_nan()).count()
+    }
+
+    /// Whether a cell of a column is a number, and not a word that may look like one.
+    pub(crate) fn wants_number(&self, column: usize) -> bool {
+        match &self.texts[column] {
+            TextCells::Numbers | TextCells::NumbersOrWords => true,
+            TextCells::Words(_) => false,
+            TextCells::Known(kind) => !matches!(kind.kind, Kind::Categorical { .. }),
+        }
     }
 
     /// The number of a cell of text, or the code of its word; none where it has neither.

@@ -3,7 +3,7 @@
 use std::io::{Cursor, Read};
 use std::rc::Rc;
 
-use crate::data::cell::{Cell, is_surely_decimal, with_point};
+use crate::data::cell::{Cell, is_pointed, is_surely_decimal, with_point};
 use crate::data::options::Header;
 
 use super::limit::{Limit, Limited};
@@ -94,8 +94,6 @@ pub(super) fn delimiter(head: &[u8]) -> char {
 /// Whether numbers are written with a decimal comma: in some cell it can be nothing else, and no number has a point.
 pub(super) fn has_decimal_commas(records: &[csv::ByteRecord], delimiter: char) -> bool {
     let cells = || records.iter().flat_map(|record| record.iter());
-    let is_pointed =
-        |cell: &[u8]| cell.contains(&b'.') && matches!(Cell::parse(cell), Cell::Number(_));
     delimiter != ',' && cells().any(is_surely_decimal) && !cells().any(is_pointed)
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
 
-use crate::data::cell::{Cell, shown, trimmed, with_point};
+use crate::data::cell::{Cell, is_pointed, shown, trimmed, with_point};
 use crate::data::checks::Warning;
 use crate::data::columns::{Column, carried, choose, numbered, ranges};
 use crate::data::error::{Error, Place, Result};
@@ -194,7 +194,11 @@ impl File<'_> {
         position: usize,
         gather: &mut Gather<'_>,
     ) -> Option<f64> {
-        gather.code(position, &self.text(&record[gather.columns[position].index]))
+        let bytes = &record[gather.columns[position].index];
+        if self.has_stray_point(bytes) && gather.wants_number(position) {
+            return None;
+        }
+        gather.code(position, &self.text(bytes))
     }
 
     /// A cell, with a decimal point where the file has commas.
@@ -203,6 +207,11 @@ impl File<'_> {
             true => with_point(bytes).map_or(Cow::Borrowed(bytes), Cow::Owned),
             false => Cow::Borrowed(bytes),
         }
+    }
+
+    /// Whether a number has a point in a file of decimal commas: it may be one of thousands.
+    fn has_stray_point(&self, bytes: &[u8]) -> bool {
+        self.decimal_comma && is_pointed(bytes)
     }
 
     /// Whether a cell has a decimal comma in a file where that is not how numbers are written, or not surely.
@@ -250,6 +259,10 @@ impl File<'_> {
         }
         if self.has_stray_comma(bytes) {
             return Error::DecimalComma { place, cell };
+        }
+        if self.has_stray_point(bytes) {
+            let advice = "Other numbers of the file have decimal commas, so its point may be one of thousands: write all numbers alike.";
+            return Error::NotNumeric { place, cell, advice: advice.into() };
         }
         let numeric: Vec<usize> = gather
             .columns
